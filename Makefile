@@ -1,0 +1,77 @@
+# Every target works on a fresh clone: it sets up .venv first, and again only when pyproject.toml or requirements/ change.
+#   make demo [FOR=20s]   make test   make lint   make format
+#   make simulate [SEEDS=1000]   make soak   make bench   make requirements   make clean
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := test
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+SEEDS ?= 1000
+WORKERS ?= 2
+FOR ?=
+
+BIN := .venv/bin
+STAMP := .venv/.set-up
+CODE := $(wildcard src tests benchmarks soak examples)
+
+# $(call timed,name,command): one line per check; a failing check prints its own output.
+timed = @started=$$(date +%s%N); if output=$$($(2) 2>&1); then \
+	awk -v n='$(1)' -v s=$$started -v e=$$(date +%s%N) 'BEGIN {printf "%-14s ok %7.1f s\n", n, (e - s) / 1e9}'; \
+	else status=$$?; printf '%s\n%-14s FAILED\n' "$$output" '$(1)'; exit $$status; fi
+
+.PHONY: demo test lint format simulate soak bench requirements clean
+
+demo: $(STAMP)
+	@$(BIN)/python examples/demo.py $(if $(FOR),--for $(FOR))
+
+test: lint
+	@$(BIN)/python -m pytest -n $(WORKERS) tests
+
+lint: $(STAMP)
+	$(call timed,ruff check,$(BIN)/ruff check --quiet --output-format concise $(CODE))
+	$(call timed,ruff format,$(BIN)/ruff format --quiet --diff $(CODE))
+	$(call timed,mypy,$(BIN)/mypy --no-error-summary $(CODE))
+	$(call timed,layers,$(BIN)/lint-imports --no-cache)
+
+format: $(STAMP)
+	@$(BIN)/ruff check --quiet --fix $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+simulate: $(STAMP)
+	@$(BIN)/python -m wakeful.testing.simulate --seeds $(SEEDS)
+
+soak: $(STAMP)
+	@$(BIN)/python -m pytest -p no:xdist soak
+
+bench: $(STAMP)
+	@mkdir -p build
+	@$(BIN)/python -m benchmarks
+
+# Hashes, no hosts: what is installed is the same everywhere, wherever it is fetched from. Needs uv.
+requirements:
+	@{ echo "# Made by 'make requirements' from pyproject.toml. Do not edit."; \
+	   uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	     --upgrade --no-header --no-annotate --quiet; } > requirements/dev.new
+	@mv requirements/dev.new requirements/dev.txt
+
+clean:
+	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "wakeful needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1) (name another: make PYTHON=python3.12)"; exit 1; }
+	@echo "setting up .venv"
+	@if command -v uv >/dev/null; then \
+	  uv venv --quiet --allow-existing --python "$$(command -v $(PYTHON))" .venv; \
+	  export VIRTUAL_ENV="$$PWD/.venv"; \
+	  uv pip install --quiet --require-hashes -r requirements/dev.txt; \
+	  uv pip install --quiet --no-deps --no-build-isolation -e .; \
+	else \
+	  $(PYTHON) -m venv .venv; \
+	  $(BIN)/python -m pip --disable-pip-version-check -qq install --require-hashes -r requirements/dev.txt; \
+	  $(BIN)/python -m pip --disable-pip-version-check -qq install --no-deps --no-build-isolation -e .; \
+	fi
+	@touch $@

@@ -1,0 +1,62 @@
+"""Money is reserved before a run starts and settled when it ends.
+
+Laws:
+- The reservation is a high quantile of the agent's own past runs, so that runs under way together cannot
+  jointly overshoot; without a past it is the declared RESERVE, else a tenth of the budget.
+- Unknown cost is never zero: a run that does not report its usage settles at its reservation, flagged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wakeful.core.agents import Limits
+from wakeful.core.standing import Spend
+
+# How many past runs an agent's reservation is drawn from, and which of them it is.
+MEMORY = 20
+QUANTILE = 0.9
+
+
+def quantile(values: tuple[int, ...], share: float = QUANTILE) -> int:
+    """The smallest value that at least `share` of the values do not exceed."""
+    ordered = sorted(values)
+    index = -(-len(ordered) * share // 1)
+    return ordered[max(int(index) - 1, 0)]
+
+
+def _reserve_one(past: tuple[int, ...], declared: int | None, budgets: tuple[int | None, ...]) -> int:
+    bounds = [budget for budget in budgets if budget is not None]
+    if not bounds:
+        return 0
+    if past:
+        return quantile(past)
+    return declared if declared is not None else -(-min(bounds) // 10)
+
+
+def reserve(costs: tuple[Spend, ...], limits: Limits) -> Spend:
+    """What a run must be able to afford before it starts; zero where nothing is limited."""
+    usd_budgets = (limits.usd_per_day, limits.fleet_usd_per_day)
+    token_budgets = (limits.tokens_per_day, limits.fleet_tokens_per_day)
+    usd = _reserve_one(tuple(cost.usd for cost in costs), limits.reserve_usd, usd_budgets)
+    tokens = _reserve_one(tuple(cost.tokens for cost in costs), limits.reserve_tokens, token_budgets)
+    return Spend(usd=usd, tokens=tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What a run is charged in the end; `estimated` when it did not say what it used."""
+
+    spend: Spend
+    estimated: bool
+
+
+def settle_spend(reserved: Spend, reported: Spend | None) -> Bill:
+    if reported is None:
+        return Bill(spend=reserved, estimated=True)
+    return Bill(spend=reported, estimated=False)
+
+
+def remember(costs: tuple[Spend, ...], bill: Bill) -> tuple[Spend, ...]:
+    """An estimate is not a memory: it would feed on itself."""
+    return costs if bill.estimated else (*costs, bill.spend)[-MEMORY:]

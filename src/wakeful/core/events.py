@@ -1,0 +1,39 @@
+"""The append-only events: one row for every notable act, written in the transaction of what it tells.
+
+Streams, `why --at`, the audit and every recount read these, never the counters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class EventKind(StrEnum):
+    declared = "declared"
+    removed = "removed"
+    set = "set"
+    paused = "paused"
+    resumed = "resumed"
+    decided = "decided"
+    started = "started"
+    voided = "voided"
+    ended = "ended"
+    task_ended = "task_ended"
+    task_changed = "task_changed"
+    gone = "gone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """`fields` carries the row's own names; what an event says can be checked against the row."""
+
+    kind: EventKind
+    at: datetime
+    id: int = 0
+    agent: str | None = None
+    wake: int | None = None
+    run: int | None = None
+    item: int | None = None
+    fields: dict[str, object] | None = None

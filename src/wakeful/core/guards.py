@@ -1,0 +1,228 @@
+"""The ordered table of guards: the only opinions on whether a run may begin.
+
+Laws:
+- A guard is a pure function of the wake, the facts and the limits; None means no objection.
+- The order is part of the contract: the first objection is the answer, and is told with its numbers.
+- Refuse ends the wake and keeps its item; defer leaves the wake waiting until its reason can have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from wakeful.core.agents import Limits
+from wakeful.core.facts import Facts
+from wakeful.core.wakes import (
+    FLEET,
+    Cause,
+    Pause,
+    Pool,
+    Verdict,
+    VerdictKind,
+    Wake,
+    agent_scope,
+    defer,
+    refuse,
+)
+from wakeful.core.windows import inside_until, next_day, spread
+
+Objection = Callable[[Wake, Facts, Limits], Verdict | None]
+
+# What was held back until midnight is let go over this long, not all at once.
+MORNING = timedelta(minutes=10)
+
+
+def morning_after(wake: Wake, facts: Facts) -> datetime:
+    """The start of the agent's next day, plus its own stable share of the morning."""
+    return next_day(facts.now, ZoneInfo(facts.timezone)) + spread(wake.agent or "", MORNING)
+
+
+def moot(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    if facts.moot is None:
+        return None
+    return refuse("moot", f"the reason no longer stands: {facts.moot}")
+
+
+def paused(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    pause = facts.pause
+    if pause is None:
+        return None
+    whom = "the fleet is" if pause.scope == FLEET else f"{pause.scope.replace(':', ' ')} is"
+    reason = f"{whom} paused by {pause.owner}: {pause.reason}"
+    if wake.cause is Cause.operator:
+        return refuse("paused", reason, until=pause.until, scope=pause.scope)
+    return defer("paused", reason, until=pause.until, scope=pause.scope)
+
+
+def quiet_hours(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    if wake.cause is Cause.operator or wake.one_off or not limits.quiet_hours:
+        return None
+    until = inside_until(limits.quiet_hours, facts.now, ZoneInfo(facts.timezone))
+    if until is None:
+        return None
+    reason = f"quiet hours until {until.isoformat()}"
+    if wake.cause is Cause.peer:
+        return refuse("quiet_hours", reason, until=until)
+    return defer("quiet_hours", reason, until=until)
+
+
+def wakes_per_run(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    if wake.cause is not Cause.peer or wake.by_run is None or facts.wakes_by_run < limits.wakes_per_run:
+        return None
+    return refuse(
+        "wakes_per_run",
+        f"run {wake.by_run} has used its {limits.wakes_per_run} wakes",
+        used=facts.wakes_by_run,
+        limit=limits.wakes_per_run,
+    )
+
+
+def cooldown(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    if wake.cause is not Cause.peer or facts.last_peer_wake_at is None:
+        return None
+    # A clock that was set back must not lengthen the wait beyond the cooldown itself.
+    since = max(facts.now - facts.last_peer_wake_at, timedelta())
+    if since >= limits.cooldown:
+        return None
+    return refuse(
+        "cooldown",
+        f"woken {since.total_seconds():.0f} s ago, cooldown is {limits.cooldown.total_seconds():.0f} s",
+        until=facts.now + limits.cooldown - since,
+        seconds=since.total_seconds(),
+        limit=limits.cooldown.total_seconds(),
+    )
+
+
+def wakes_per_day(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    if wake.cause is not Cause.peer or facts.wakes_today < limits.wakes_per_day:
+        return None
+    return refuse(
+        "wakes_per_day",
+        f"woken {facts.wakes_today} times today, the limit is {limits.wakes_per_day}",
+        until=next_day(facts.now, ZoneInfo(facts.timezone)),
+        used=facts.wakes_today,
+        limit=limits.wakes_per_day,
+    )
+
+
+def wakes_per_pair(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    if wake.cause is not Cause.peer or facts.pair_wakes_today < limits.wakes_per_pair:
+        return None
+    return refuse(
+        "wakes_per_pair",
+        f"{wake.sender} and {wake.agent} woke each other {facts.pair_wakes_today} times today, "
+        f"the limit is {limits.wakes_per_pair}",
+        until=next_day(facts.now, ZoneInfo(facts.timezone)),
+        used=facts.pair_wakes_today,
+        limit=limits.wakes_per_pair,
+    )
+
+
+def chain(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    if wake.cause is not Cause.peer or wake.depth <= limits.chain:
+        return None
+    return refuse(
+        "chain",
+        f"this wake is {wake.depth} wakes away from its root, the limit is {limits.chain}",
+        depth=wake.depth,
+        limit=limits.chain,
+    )
+
+
+def minutes_per_day(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    always = wake.cause in (Cause.peer, Cause.news)
+    declared = wake.cause in (Cause.timer, Cause.task) and limits.minutes_declared
+    if not (always or declared) or facts.seconds_today < limits.minutes_per_day * 60:
+        return None
+    reason = f"ran {facts.seconds_today / 60:.1f} minutes today, the limit is {limits.minutes_per_day:g}"
+    numbers = {"minutes": round(facts.seconds_today / 60, 1), "limit": limits.minutes_per_day}
+    if wake.cause is Cause.peer:
+        until = next_day(facts.now, ZoneInfo(facts.timezone))
+        return refuse("minutes_per_day", reason, until=until, **numbers)
+    return defer("minutes_per_day", reason, until=morning_after(wake, facts), **numbers)
+
+
+def spend(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    if wake.cause is Cause.operator:
+        return None
+    checks = (
+        ("usd", facts.spent.usd, facts.reserve.usd, limits.usd_per_day),
+        ("tokens", facts.spent.tokens, facts.reserve.tokens, limits.tokens_per_day),
+        ("fleet_usd", facts.fleet_spent.usd, facts.reserve.usd, limits.fleet_usd_per_day),
+        ("fleet_tokens", facts.fleet_spent.tokens, facts.reserve.tokens, limits.fleet_tokens_per_day),
+    )
+    for unit, spent, reserve, limit in checks:
+        if limit is not None and spent + reserve > limit:
+            return defer(
+                "spend",
+                f"{unit}: {spent} spent or reserved today and {reserve} needed, the limit is {limit}",
+                until=morning_after(wake, facts),
+                unit=unit,
+                spent=spent,
+                reserve=reserve,
+                limit=limit,
+            )
+    return None
+
+
+def burst(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    if wake.cause not in (Cause.timer, Cause.peer, Cause.news) or facts.burst_starts < limits.burst:
+        return None
+    until = facts.now + limits.burst_pause
+    minutes = limits.burst_window.total_seconds() / 60
+    reason = f"{facts.burst_starts} starts in {minutes:g} minutes"
+    scope = agent_scope(wake.agent or "")
+    trip = Pause(scope=scope, owner="burst", reason=reason, since=facts.now, until=until)
+    numbers: dict[str, float | str] = {"starts": facts.burst_starts, "limit": limits.burst}
+    return Verdict(kind=VerdictKind.defer, guard="burst", reason=reason, numbers=numbers, until=until, trip=trip)
+
+
+def state_gate(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    if wake.cause is not Cause.timer or facts.gate_opens_at is None:
+        return None
+    reason = f"the gate of {facts.gate_state} opens at {facts.gate_opens_at.isoformat()}"
+    return defer("state_gate", reason, until=facts.gate_opens_at, state=facts.gate_state or "")
+
+
+def busy(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    if facts.open_run is None:
+        return None
+    return defer("busy", f"{wake.agent} is in run {facts.open_run}", run=facts.open_run)
+
+
+def slots(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
+    limit = limits.sessions if wake.pool is Pool.sessions else limits.workers
+    if facts.slots_taken < limit:
+        return None
+    reason = f"{facts.slots_taken} of {limit} {wake.pool} are taken"
+    return defer("slots", reason, pool=wake.pool.value, taken=facts.slots_taken, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    name: str
+    objection: Objection
+
+
+GUARDS: tuple[Guard, ...] = tuple(
+    Guard(objection.__name__, objection)
+    for objection in (
+        moot,
+        paused,
+        quiet_hours,
+        wakes_per_run,
+        cooldown,
+        wakes_per_day,
+        wakes_per_pair,
+        chain,
+        minutes_per_day,
+        spend,
+        burst,
+        state_gate,
+        busy,
+        slots,
+    )
+)

@@ -1,0 +1,137 @@
+"""A run, how it ended, and which of the four outcomes that is.
+
+Laws:
+- Exit 0 is done, or no_work if the result says so; anything else is failed; past the wall clock it is killed.
+- A structured result is believed before a text; a text says no_work only with its very first word.
+- A result can never turn a failed process into a done one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from wakeful.core.lifecycle import Position
+from wakeful.core.standing import NOTHING, Spend
+from wakeful.core.wakes import Cause, Subject
+
+
+class Outcome(StrEnum):
+    done = "done"
+    no_work = "no_work"
+    failed = "failed"
+    killed = "killed"
+
+
+class ErrorClass(StrEnum):
+    """What a result may say of its failure. The first three are not ordinary failures."""
+
+    quota = "quota"
+    config = "config"
+    auth = "auth"
+    memory = "memory"
+    other = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One admitted wake under way, with the place in the day and the declaration it began with."""
+
+    id: int
+    agent: str
+    wake: int
+    cause: Cause
+    subject: Subject
+    version: int
+    position: Position
+    epoch: int = 0
+    attempt: int = 1
+    reserved: Spend = NOTHING
+    admitted_at: datetime | None = None
+    started_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What the agent itself declared in its result file."""
+
+    outcome: str | None = None
+    summary: str = ""
+    usage: Spend | None = None
+    error: str | None = None
+    error_class: ErrorClass | None = None
+    retry_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """Everything known about how a run, or one task of a shift, came to its end.
+
+    `by` names who ended it on purpose (an operator, a pause, fencing): such an end is no attempt.
+    """
+
+    exit_code: int | None = None
+    signal: int | None = None
+    timed_out: bool = False
+    lost: bool = False
+    out_of_memory: bool = False
+    by: str | None = None
+    output: str = ""
+    result: Result | None = None
+    elapsed: timedelta = timedelta()
+
+
+# The word must stand alone: "NO-WORK-AROUND found" is work.
+_NO_WORK = re.compile(r"\s*NO-WORK(?=$|[\s:.,])", re.IGNORECASE)
+_SILENT = re.compile(r"\s*(\[SILENT\]|NO_REPLY)(?=$|\s)")
+_HEARTBEAT_SLACK = 300
+
+
+def says_no_work(text: str) -> bool:
+    """Whether a text result declares that there was nothing to do."""
+    if _NO_WORK.match(text) or _SILENT.match(text):
+        return True
+    bare = text.strip()
+    if bare.startswith("HEARTBEAT_OK") or bare.endswith("HEARTBEAT_OK"):
+        return len(bare) - len("HEARTBEAT_OK") <= _HEARTBEAT_SLACK
+    return False
+
+
+def read_outcome(ending: Ending) -> Outcome:
+    """The one of four outcomes that an ending amounts to."""
+    if ending.by is not None or ending.timed_out or ending.lost:
+        return Outcome.killed
+    if ending.exit_code != 0:
+        return Outcome.failed
+    declared = ending.result.outcome if ending.result else None
+    if declared is not None:
+        return Outcome(declared) if declared in ("done", "no_work", "failed") else Outcome.failed
+    if ending.result is not None and (ending.result.error or ending.result.error_class):
+        return Outcome.failed
+    text = ending.result.summary if ending.result and ending.result.summary else ending.output
+    return Outcome.no_work if says_no_work(text) else Outcome.done
+
+
+def is_attempt(ending: Ending) -> bool:
+    """An end that we brought about ourselves is nobody's failure."""
+    return ending.by is None
+
+
+def describe(ending: Ending) -> str:
+    """One line for people and for a dead letter's history."""
+    result = ending.result
+    if ending.by is not None:
+        return f"ended by {ending.by}"
+    if ending.timed_out:
+        return "ran past its wall clock"
+    if ending.lost:
+        return "its guardian was gone without an exit record"
+    if ending.out_of_memory:
+        return "ran out of memory"
+    if result is not None and (result.error or result.error_class):
+        return result.error or f"error of class {result.error_class}"
+    if ending.signal is not None:
+        return f"ended by signal {ending.signal}"
+    return f"exit code {ending.exit_code}" if ending.exit_code else ""

@@ -1,0 +1,274 @@
+"""The one door: gather under the lock, ask the core, write what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from wakeful.core.agents import Limits
+from wakeful.core.codec import encode, read_time
+from wakeful.core.errors import Unknown
+from wakeful.core.events import EventKind
+from wakeful.core.facts import Facts
+from wakeful.core.wakes import Cause, Subject, Verdict, VerdictKind, Wake, defer, refuse
+from wakeful.store.declaring import Declaring
+from wakeful.store.facts import Gathered, agent_total, fact_parameters, gather, pair_total
+from wakeful.store.protocol import Admit, Decision
+from wakeful.store.recording import SWEEP
+from wakeful.store.rows import micros_or_none, to_micros, to_wake, wake_parameters
+from wakeful.store.session import Reading, Row
+
+# How many agents behind one address or role are asked before the wake waits.
+MOST_CANDIDATES = 8
+
+_STATES = {VerdictKind.admit: "admitted", VerdictKind.defer: "waiting", VerdictKind.refuse: "refused"}
+
+
+class Deciding(Declaring):
+    def ask(self, wakes: Sequence[Wake], now: datetime) -> list[int]:
+        with self.session.transaction("ask"):
+            return [self._ask_one(wake, now) for wake in wakes]
+
+    def _ask_one(self, wake: Wake, now: datetime) -> int:
+        self._must_exist(wake)
+        wake = self._trace(wake)
+        at = read_time(wake.slot) if wake.one_off else now
+        known = self._known_slot(wake)
+        if known is not None:
+            return known
+        waiting = self._waiting(wake)
+        verdict = defer("", "not decided yet")
+        return self._put_wake(wake, "joined" if waiting else "waiting", verdict, now, joined=waiting, retry=at)
+
+    def decide(self, wakes: Sequence[Wake], admit: Admit, now: datetime) -> list[Decision]:
+        with self.session.transaction("decide"):
+            return [self._decide_one(wake, admit, now) for wake in wakes]
+
+    def _decide_one(self, wake: Wake, admit: Admit, now: datetime) -> Decision:
+        if wake.id:
+            row = self.session.one("waiting_wake", wake=wake.id)
+            if row is None:
+                return Decision(wake=wake.id, verdict=refuse("moot", "this wake was decided since"))
+            wake = to_wake(row)
+        else:
+            self._must_exist(wake)
+            wake = self._trace(wake)
+            waiting = self._waiting(wake)
+            if waiting is not None:
+                return self._join(wake, waiting, now)
+        gathered, verdict = self._opinion(wake, admit, now)
+        return self._write(wake, gathered, verdict, now)
+
+    def _opinion(self, wake: Wake, admit: Admit, now: datetime) -> tuple[Gathered | None, Verdict]:
+        """The first agent behind the target that is admitted; else what the best placed one was told."""
+        first: tuple[Gathered | None, Verdict] | None = None
+        rows: list[Row | None] = [*candidates(self.session, wake)]
+        for row in rows or [None]:
+            gathered = None if row is None else self.gather(self.session, wake, row, now)
+            facts = gathered.facts if gathered else Facts(now=now, moot=f"no agent answers to {target_of(wake)}")
+            limits = gathered.agent.limits if gathered else Limits()
+            named = replace(wake, agent=gathered.agent.name) if gathered else wake
+            opinion = (gathered, admit(named, facts, limits))
+            if opinion[1].kind is VerdictKind.admit:
+                return opinion
+            first = first or opinion
+        assert first is not None
+        return first
+
+    def gather(self, session: Reading, wake: Wake, row: Row, now: datetime) -> Gathered:
+        agent = self.read_agent(row)
+        scalars = session.one("facts", **fact_parameters(wake, agent, now))
+        assert scalars is not None, f"{agent.name} has no standing"
+        return gather(scalars, wake, agent, row, now)
+
+    def _write(self, wake: Wake, gathered: Gathered | None, verdict: Verdict, now: datetime) -> Decision:
+        admitted = verdict.kind is VerdictKind.admit
+        charge = admitted and wake.cause is Cause.peer and not wake.charged
+        state = _STATES[verdict.kind]
+        if wake.id:
+            self.session.run(
+                "decide_wake",
+                wake=wake.id,
+                state=state,
+                charged=int(wake.charged or charge),
+                guard=verdict.guard,
+                verdict=verdict.reason,
+                retry_at=micros_or_none(verdict.until) if state == "waiting" else None,
+                decided_at=to_micros(now),
+            )
+            id = wake.id
+        else:
+            id = self._put_wake(wake, state, verdict, now, charged=charge)
+        run = self._admit(id, wake, gathered, charge, now) if admitted and gathered else None
+        self._mark(id, wake, gathered, verdict, now)
+        self._tell(id, run, wake, gathered, verdict, charge, now)
+        name = gathered.agent.name if gathered else wake.agent
+        return Decision(wake=id, verdict=verdict, run=run, agent=name)
+
+    def _admit(self, id: int, wake: Wake, gathered: Gathered, charge: bool, now: datetime) -> int | None:
+        agent, reserved = gathered.agent, gathered.facts.reserve
+        run = self.session.insert(
+            "open_run",
+            agent=agent.name,
+            wake=id,
+            cause=wake.cause.value,
+            subject=wake.subject.value,
+            pool=wake.pool.value,
+            version=gathered.version,
+            position=gathered.position.state,
+            hits=gathered.position.hits,
+            beat=gathered.beat,
+            attempt=wake.attempt,
+            charged=int(charge),
+            day=gathered.day,
+            fleet_day=gathered.fleet_day,
+            reserved_usd=reserved.usd,
+            reserved_tokens=reserved.tokens,
+            now=to_micros(now),
+        )
+        scope = agent_total(agent.address)
+        if charge:
+            self.add_total(scope, gathered.day, "wakes", 1)
+            self.add_total(pair_total(wake.sender, agent.address), gathered.day, "wakes", 1)
+        for measure, amount in (("usd", reserved.usd), ("tokens", reserved.tokens)):
+            self.add_total(scope, gathered.day, measure, amount)
+            self.add_total("fleet", gathered.fleet_day, measure, amount)
+        if wake.subject is Subject.task and run is not None:
+            self._lease(run, id, wake, gathered, now)
+        return run
+
+    def _lease(self, run: int, wake_id: int, wake: Wake, gathered: Gathered, now: datetime) -> None:
+        """The task that was asked for, and for a shift as many more as it takes."""
+        agent, tasks = gathered.agent, [wake.task]
+        if agent.shift > 1:
+            more = self.session.all(
+                "ready_for_agent",
+                agent=agent.name,
+                address=agent.address,
+                limit=agent.shift,
+                now=to_micros(now),
+            )
+            tasks += [row["id"] for row in more if row["id"] != wake.task][: agent.shift - 1]
+        for task in tasks:
+            self.session.run("lease_task", item=task, run=run, wake=wake_id)
+            self.session.run("put_attempt", item=task, run=run, now=to_micros(now))
+
+    def _mark(self, id: int, wake: Wake, gathered: Gathered | None, verdict: Verdict, now: datetime) -> None:
+        """Who asked needs not be asked for again; what was refused keeps its item, and keeps it quiet."""
+        refused = verdict.kind is VerdictKind.refuse
+        if wake.item is not None:
+            self.session.run("ask_item", item=wake.item, wake=id)
+            if refused and verdict.guard != "moot":
+                self.session.run("sweep_item", item=wake.item, ring_at=to_micros(now + SWEEP))
+        if wake.task is not None:
+            query = "unask_task" if refused else "ask_item"
+            self.session.run(query, item=wake.task, wake=id)
+        if wake.cause is Cause.timer and not wake.one_off and gathered:
+            self.session.run("ask_standing", agent=gathered.agent.name, asked=int(not refused))
+        if verdict.trip is not None:
+            self.put_pause(verdict.trip, now)
+
+    def _tell(
+        self,
+        id: int,
+        run: int | None,
+        wake: Wake,
+        gathered: Gathered | None,
+        verdict: Verdict,
+        charge: bool,
+        now: datetime,
+    ) -> None:
+        name = gathered.agent.name if gathered else wake.agent
+        fields = {
+            "cause": wake.cause.value,
+            "subject": wake.subject.value,
+            "from": wake.sender,
+            "by_run": wake.by_run,
+            "charged": charge,
+            "version": gathered.version if gathered else None,
+            "verdict": encode(replace(verdict, trip=None)),
+            "facts": encode(gathered.facts) if gathered else None,
+        }
+        told = {key: value for key, value in fields.items() if value is not None}
+        self.event(EventKind.decided, now, agent=name, wake=id, run=run, item=wake.item or wake.task, fields=told)
+
+    def _join(self, wake: Wake, waiting: int, now: datetime) -> Decision:
+        verdict = defer("", f"joined wake {waiting}, which waits already")
+        id = self._put_wake(wake, "joined", verdict, now, joined=waiting)
+        if wake.item is not None:
+            self.session.run("ask_item", item=wake.item, wake=id)
+        fields = {"cause": wake.cause.value, "from": wake.sender, "joined": waiting}
+        self.event(EventKind.decided, now, agent=wake.agent, wake=id, item=wake.item, fields=fields)
+        return Decision(wake=id, verdict=verdict, joined=waiting, agent=wake.agent)
+
+    def _put_wake(
+        self,
+        wake: Wake,
+        state: str,
+        verdict: Verdict,
+        now: datetime,
+        *,
+        charged: bool = False,
+        joined: int | None = None,
+        retry: datetime | None = None,
+    ) -> int:
+        at = retry or verdict.until
+        id = self.session.insert(
+            "put_wake",
+            **wake_parameters(wake),
+            state=state,
+            charged=int(charged),
+            joined=joined,
+            guard=verdict.guard or None,
+            verdict=verdict.reason,
+            retry_at=micros_or_none(at) if state == "waiting" else None,
+            decided_at=to_micros(now),
+        )
+        assert id is not None
+        return id
+
+    def _trace(self, wake: Wake) -> Wake:
+        """Root, depth and cost of the chain come from our own rows, never from the caller."""
+        if wake.by_run is None:
+            return replace(wake, root=None, depth=0, lineage_usd=0)
+        row = self.session.one("lineage", run=wake.by_run)
+        if row is None:
+            raise Unknown(f"no run {wake.by_run}")
+        cost = row["lineage_usd"] + row["spent_usd"]
+        return replace(wake, root=row["root"] or row["id"], depth=row["depth"] + 1, lineage_usd=cost)
+
+    def _must_exist(self, wake: Wake) -> None:
+        if wake.agent is not None and self.session.one("address_row", name=wake.agent) is None:
+            raise Unknown(f"no agent is called {wake.agent}")
+
+    def _waiting(self, wake: Wake) -> int | None:
+        row = self.session.one(
+            "waiting_like",
+            agent=wake.agent,
+            cause=wake.cause.value,
+            subject=wake.subject.value,
+            task=wake.task,
+            slot=wake.slot,
+        )
+        return None if row is None else int(row["id"])
+
+    def _known_slot(self, wake: Wake) -> int | None:
+        if not wake.one_off:
+            return None
+        row = self.session.one("slot_row", agent=wake.agent, slot=wake.slot)
+        return None if row is None else int(row["id"])
+
+
+def candidates(session: Reading, wake: Wake) -> list[Row]:
+    """Who may answer a wake: the agent it names, or those behind its address or role, best placed first."""
+    if wake.agent is None:
+        return session.all("role_candidates", role=wake.role, limit=MOST_CANDIDATES)
+    row = session.one("agent_row", agent=wake.agent)
+    if row is not None and row["removed_at"] is None:
+        return [row]
+    return session.all("candidates", target=wake.agent, limit=MOST_CANDIDATES) or ([row] if row else [])
+
+
+def target_of(wake: Wake) -> str:
+    return wake.agent if wake.agent is not None else f"the role {wake.role}"

@@ -1,0 +1,181 @@
+"""What the operator says: the fleet, live settings, pauses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from wakeful.core.agents import Agent, Fleet, override
+from wakeful.core.cadence import first_beat, next_beat, resume_beat
+from wakeful.core.codec import decode, encode, write_time
+from wakeful.core.errors import Unknown
+from wakeful.core.events import EventKind
+from wakeful.core.lifecycle import begin
+from wakeful.core.wakes import FLEET, RANKS, Cause, Pause
+from wakeful.core.windows import spread
+from wakeful.store.base import typed
+from wakeful.store.rows import dump, from_micros, micros_or_none, to_micros, to_pause
+from wakeful.store.session import Row
+from wakeful.store.voiding import Voiding
+
+# Overdue beats are let go over this long when a pause ends.
+RESUME_SPREAD = timedelta(seconds=60)
+
+
+class Declaring(Voiding):
+    def declare(self, fleet: Fleet, now: datetime, *, boot: bool = False) -> list[str]:
+        with self.session.transaction("declare"):
+            known = {row["name"]: row for row in self.session.all("known_agents")}
+            self.session.run("put_fleet", timezone=fleet.timezone, sessions=fleet.sessions, workers=fleet.workers)
+            if boot:
+                self._hold_overdue(known, fleet, now)
+            changed = []
+            for index, declared in enumerate(fleet.agents):
+                agent = _under(fleet, declared)
+                body = dump(agent)
+                row = known.pop(agent.name, None)
+                if row and row["declaration"] == body and row["removed_at"] is None:
+                    continue
+                self._adopt(agent, body, row, fleet, index, now)
+                changed.append(agent.name)
+            for name, row in known.items():
+                if row["removed_at"] is None:
+                    self._remove(name, row["address"], now)
+                    changed.append(name)
+            return changed
+
+    def _hold_overdue(self, known: dict[str, Row], fleet: Fleet, now: datetime) -> None:
+        """After a start nothing that is timed runs before the grace is over; nothing waits longer for it either."""
+        for row in self.session.all("timer_standings"):
+            agent = self.read_agent(known[row["agent"]])
+            due = resume_beat(from_micros(row["due_at"]), agent.cadence, now, fleet.grace)
+            if to_micros(due) != row["due_at"]:
+                self.session.run("set_due", agent=row["agent"], due_at=to_micros(due))
+        self.session.run("hold_timers", until=to_micros(now + fleet.grace))
+
+    def _adopt(self, agent: Agent, body: str, row: Row | None, fleet: Fleet, index: int, now: datetime) -> None:
+        version = row["version"] + 1 if row else 1
+        timerless = int(agent.cadence.base is None and agent.cadence.schedule is None)
+        for name in {agent.name, agent.address}:
+            self.session.run("put_address", name=name, timerless=timerless)
+        named = {"name": agent.name, "version": version, "declaration": body}
+        self.session.run("put_agent", **named, address=agent.address, enabled=int(agent.enabled))
+        self.session.run("put_declaration", **named, now=to_micros(now))
+        self.session.run("forget_roles", agent=agent.name)
+        if agent.enabled:
+            for role in sorted(set(agent.roles)):
+                self.session.run("put_role", role=role, agent=agent.name)
+            if row and (row["removed_at"] is not None or not row["enabled"]):
+                self.session.run("ring_again", agent=agent.name, address=agent.address)
+        self._time(agent, row, fleet, index, now)
+        for moment in agent.one_offs:
+            self.session.run(
+                "put_one_off",
+                agent=agent.name,
+                slot=write_time(moment),
+                at=to_micros(moment),
+                rank=RANKS[Cause.timer],
+                now=to_micros(now),
+            )
+        self._retry_all(agent.name, agent.address, now)
+        self.event(EventKind.declared, now, agent=agent.name, fields={"version": version, "body": body})
+
+    def _time(self, agent: Agent, row: Row | None, fleet: Fleet, index: int, now: datetime) -> None:
+        """A new agent gets its first beat; a changed one keeps its beat, or a sooner one if it now has one."""
+        zone = ZoneInfo(agent.timezone)
+        standing = self.session.one("standing_row", agent=agent.name)
+        position = begin(agent.lifecycle)
+        due: datetime | None
+        if not agent.enabled:
+            due = None
+        elif standing is None or standing["due_at"] is None:
+            count = len(fleet.agents)
+            due = first_beat(agent.cadence, now, fleet.grace, index, count, zone, fleet.stagger)
+        else:
+            due = from_micros(standing["due_at"])
+            soon = next_beat(agent.cadence, standing["idle_streak"], now, zone)
+            if row and self.read_agent(row).cadence != agent.cadence:
+                due = soon if soon is None or agent.cadence.schedule else min(due, soon)
+        self.session.run(
+            "put_standing",
+            agent=agent.name,
+            state=position.state,
+            hits=position.hits,
+            due_at=micros_or_none(due),
+        )
+
+    def _remove(self, name: str, address: str, now: datetime) -> None:
+        self.session.run("remove_agent", agent=name, now=to_micros(now))
+        self.session.run("forget_roles", agent=name)
+        self.session.run("set_due", agent=name, due_at=None)
+        self._retry_all(name, address, now)
+        self.event(EventKind.removed, now, agent=name)
+
+    def _retry_all(self, name: str, address: str, now: datetime) -> None:
+        self.session.run("retry_agent_wakes", agent=name, address=address, now=to_micros(now))
+
+    def set(self, agent: str, settings: dict[str, Any], by: str, now: datetime) -> Agent:
+        with self.session.transaction("set"):
+            row = self.session.one("agent_row", agent=agent)
+            if row is None:
+                raise Unknown(f"no agent is called {agent}")
+            overrides = json.loads(row["overrides"])
+            for key, value in settings.items():
+                if value is None:
+                    overrides.pop(key, None)
+                else:
+                    overrides[key] = encode(value)
+            changed = override(decode(Agent, json.loads(row["declaration"])), typed(overrides))
+            self.session.run("set_overrides", agent=agent, overrides=json.dumps(overrides))
+            version = row["version"] + 1
+            body = dump(changed)
+            self.session.run("put_declaration", name=agent, version=version, declaration=body, now=to_micros(now))
+            self._retry_all(agent, row["address"], now)
+            fields = {"by": by, "settings": encode(settings), "version": version, "body": body}
+            self.event(EventKind.set, now, agent=agent, fields=fields)
+            return changed
+
+    def pause(self, pause: Pause, now: datetime) -> None:
+        with self.session.transaction("pause"):
+            self.put_pause(pause, now)
+            for run in self.session.all("unclaimed_runs", before=to_micros(now)):
+                if pause.scope in (FLEET, f"agent:{run['agent']}"):
+                    self.void_run(run["id"], run["epoch"], now)
+
+    def resume(self, scope: str, by: str, now: datetime, *, owner: str | None = None) -> bool:
+        with self.session.transaction("resume"):
+            pauses = self.session.all("pauses_of", scope=scope, owner=owner)
+            self.lift([to_pause(row) for row in pauses], by, now)
+            return bool(pauses)
+
+    def lift(self, pauses: list[Pause], by: str, now: datetime) -> None:
+        for pause in pauses:
+            self.session.run("delete_pause", scope=pause.scope, owner=pause.owner)
+            name = pause.scope.partition(":")[2] if pause.scope.startswith("agent:") else None
+            fields = {"scope": pause.scope, "owner": pause.owner, "by": by}
+            self.event(EventKind.resumed, now, agent=name, fields=fields)
+        if pauses:
+            for wake in self.session.all("paused_wakes"):
+                later = now + spread(str(wake["agent"]), RESUME_SPREAD)
+                self.session.run("retry_wake", wake=wake["id"], at=to_micros(later))
+
+    def put_pause(self, pause: Pause, now: datetime) -> None:
+        self.session.run(
+            "put_pause",
+            scope=pause.scope,
+            owner=pause.owner,
+            reason=pause.reason,
+            since=to_micros(pause.since),
+            until=micros_or_none(pause.until),
+        )
+        name = pause.scope.partition(":")[2] if pause.scope.startswith("agent:") else None
+        self.event(EventKind.paused, now, agent=name, fields=encode(pause))
+
+
+def _under(fleet: Fleet, agent: Agent) -> Agent:
+    """What holds for the fleet as a whole is said once, and copied to every agent's limits."""
+    limits = replace(agent.limits, sessions=fleet.sessions, workers=fleet.workers, fleet_timezone=fleet.timezone)
+    return replace(agent, limits=limits)

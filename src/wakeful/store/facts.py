@@ -1,0 +1,161 @@
+"""From one row of scalars to the facts that the guards read, and to what an admission will need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from wakeful.core.agents import Agent, Limits
+from wakeful.core.budgets import reserve
+from wakeful.core.facts import Facts
+from wakeful.core.lifecycle import Position, gate_opens_at, resolve
+from wakeful.core.standing import Spend, Standing
+from wakeful.core.wakes import (
+    Cause,
+    Pause,
+    Pool,
+    Subject,
+    Wake,
+    agent_scope,
+    source_scope,
+)
+from wakeful.core.windows import day_of
+from wakeful.store.rows import from_micros, moment_or_none, to_micros, to_standing
+from wakeful.store.session import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """The facts of one wake for one agent, with what the writer of the verdict needs beside them."""
+
+    agent: Agent
+    version: int
+    facts: Facts
+    standing: Standing
+    position: Position
+    beat: int
+    day: str
+    fleet_day: str
+
+
+def agent_total(address: str) -> str:
+    return f"agent:{address}"
+
+
+def pair_total(one: str | None, other: str) -> str:
+    """The unordered pair: who woke whom does not matter."""
+    return "pair:" + "|".join(sorted((one or "", other)))
+
+
+def days(agent: Agent, now: datetime) -> tuple[str, str]:
+    """The agent's calendar day and the fleet's."""
+    return day_of(now, ZoneInfo(agent.timezone)), day_of(now, ZoneInfo(agent.limits.fleet_timezone))
+
+
+def slot_limit(limits: Limits, pool: Pool) -> int:
+    return limits.sessions if pool is Pool.sessions else limits.workers
+
+
+def fact_parameters(wake: Wake, agent: Agent, now: datetime) -> Row:
+    limits = agent.limits
+    day, fleet_day = days(agent, now)
+    return {
+        "agent": agent.name,
+        "address": agent.address,
+        "target": wake.agent or "",
+        "wake": wake.id,
+        "by_run": wake.by_run,
+        "task": wake.task,
+        "pool": wake.pool.value,
+        "requested_at": to_micros(wake.requested_at),
+        "slots": slot_limit(limits, wake.pool),
+        "burst": limits.burst,
+        "burst_since": to_micros(now - limits.burst_window),
+        "agent_total": agent_total(agent.address),
+        "pair_total": pair_total(wake.sender, agent.address),
+        "day": day,
+        "fleet_day": fleet_day,
+        "pause_agent": agent_scope(agent.name),
+        "pause_address": agent_scope(agent.address),
+        "pause_source": source_scope(wake.source) if wake.source else "",
+        "now": to_micros(now),
+    }
+
+
+def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, now: datetime) -> Gathered:
+    standing = to_standing(row)
+    zone = ZoneInfo(agent.timezone)
+    position = resolve(standing.position, agent.lifecycle)
+    state = agent.lifecycle.state(position.state)
+    gate = gate_opens_at(state, standing.ran_at(position.state), now, zone) if state else None
+    counted = int(wake.charged)
+    day, fleet_day = days(agent, now)
+    facts = Facts(
+        now=now,
+        timezone=agent.timezone,
+        moot=why_moot(row, wake, standing, agent_row, now),
+        pause=_pause(row),
+        wakes_by_run=row["wakes_by_run"],
+        last_peer_wake_at=moment_or_none(row["last_peer_wake_at"]),
+        # A wake that is tried again was charged before: it does not stand in its own way.
+        wakes_today=max((row["wakes_today"] or 0) - counted, 0),
+        pair_wakes_today=max((row["pair_wakes_today"] or 0) - counted, 0),
+        seconds_today=(row["ms_today"] or 0) / 1000,
+        spent=Spend(usd=row["usd_today"] or 0, tokens=row["tokens_today"] or 0),
+        fleet_spent=Spend(usd=row["fleet_usd"] or 0, tokens=row["fleet_tokens"] or 0),
+        reserve=reserve(standing.costs, agent.limits),
+        burst_starts=row["burst_starts"],
+        gate_opens_at=gate,
+        gate_state=position.state if gate else None,
+        open_run=row["open_run"],
+        slots_taken=row["slots_open"] + row["slots_ahead"],
+    )
+    return Gathered(
+        agent=agent,
+        version=agent_row["version"],
+        facts=facts,
+        standing=standing,
+        position=position,
+        beat=row["beat"],
+        day=day,
+        fleet_day=fleet_day,
+    )
+
+
+def _pause(row: Row) -> Pause | None:
+    if row["pause_scope"] is None:
+        return None
+    return Pause(
+        scope=row["pause_scope"],
+        owner=row["pause_owner"],
+        reason=row["pause_reason"],
+        since=from_micros(row["pause_since"]),
+        until=moment_or_none(row["pause_until"]),
+    )
+
+
+def why_moot(row: Row, wake: Wake, standing: Standing, agent_row: Row, now: datetime) -> str | None:
+    """Why the reason for a wake no longer stands, or None while it does."""
+    name = agent_row["name"]
+    if agent_row["removed_at"] is not None:
+        return f"{name} was removed from the fleet"
+    if not agent_row["enabled"]:
+        return f"{name} is disabled"
+    if wake.cause is Cause.timer and not wake.one_off and (standing.due_at is None or standing.due_at > now):
+        return "the beat has been run or moved since"
+    if wake.cause in (Cause.peer, Cause.news) and not row["rings"]:
+        return "what rang has been shown since"
+    if wake.subject is Subject.task:
+        return _why_task_moot(row, wake, now)
+    return None
+
+
+def _why_task_moot(row: Row, wake: Wake, now: datetime) -> str | None:
+    if row["task_state"] not in ("pending", "failed"):
+        return f"task {wake.task} is {row['task_state'] or 'gone'}"
+    if row["task_waits_for"]:
+        return f"task {wake.task} waits for other tasks"
+    if row["task_not_before"] is not None and row["task_not_before"] > to_micros(now):
+        return f"task {wake.task} is not due yet"
+    return None

@@ -1,0 +1,65 @@
+"""The data folder: one process writes in it at any time.
+
+The lock is a kernel lock on an open file, so that it dies with its holder and needs no cleaning up.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from wakeful.core.errors import Busy, Mistake
+
+_STEP = 0.02
+
+
+class DataFolder:
+    """`.wakeful/` beside the fleet file: store, tokens, logs. Private to its owner."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+
+    @property
+    def database(self) -> Path:
+        return self.path / "wakeful.db"
+
+    def create(self) -> None:
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.path.stat().st_mode & 0o077:
+                self.path.chmod(0o700)
+        except OSError as error:
+            raise Mistake(f"cannot use {self.path} as data folder: {error.strerror}", "name another") from error
+
+    def lock(self, patience: float = 5.0) -> None:
+        """Wait at most `patience` seconds for the one writer's lock, then raise `Busy`."""
+        self.create()
+        handle = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    os.close(handle)
+                    raise Busy(f"{self.path} is in use by another wakeful process") from None
+                time.sleep(_STEP)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        self._lock = handle
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> DataFolder:
+        self.lock()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unlock()

@@ -1,0 +1,52 @@
+"""Numbered migrations, and the fence against code that is too old.
+
+Laws:
+- The schema's version is the number of its last migration; migrations run in order, each in one transaction.
+- `minimum_reader` is the oldest version of the code that may still use the file; older code is refused by name.
+"""
+
+from __future__ import annotations
+
+import re
+
+import apsw
+
+from wakeful.core.errors import TooOld
+from wakeful.store.named_sql import load_migrations
+
+_MINIMUM = re.compile(r"^-- minimum_reader: (\d+)$", re.MULTILINE)
+
+
+def migrate(connection: apsw.Connection) -> int:
+    """Bring the file to this code's version, or refuse it; returns the version."""
+    migrations = load_migrations("sqlite")
+    newest = migrations[-1][0]
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version, minimum = _read(connection)
+        if minimum > newest:
+            raise TooOld(
+                f"this store has schema {version} and needs a wakeful that knows schema {minimum}; "
+                f"this one knows {newest} (install a newer wakeful)"
+            )
+        for number, script in migrations:
+            if number > version:
+                connection.execute(script)
+                found = _MINIMUM.search(script)
+                minimum = int(found[1]) if found else minimum
+        if newest > version:
+            connection.execute("DELETE FROM schema")
+            connection.execute("INSERT INTO schema VALUES (?, ?)", (newest, minimum))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return max(newest, version)
+
+
+def _read(connection: apsw.Connection) -> tuple[int, int]:
+    connection.execute("CREATE TABLE IF NOT EXISTS schema (version INTEGER NOT NULL, minimum_reader INTEGER NOT NULL)")
+    for version, minimum in connection.execute("SELECT version, minimum_reader FROM schema"):
+        return int(version), int(minimum)
+    return 0, 0

@@ -1,0 +1,268 @@
+"""The store in domain verbs: one lock, one truth.
+
+Laws:
+- Each verb is one transaction, stated in its docstring; when it returns, the change is durable.
+- The store owns the lock, the core the opinion: `decide` and `finish` gather, call the pure function they were
+  handed, and write what it says, all under one lock. No verb computes a rule of its own.
+- A run begins only in `decide`. `shown` moves only in `finish`. A write with an older epoch raises `Stale`.
+- `now` is an argument. Verbs that are hot take batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from wakeful.core.agents import Agent, Fleet, Limits
+from wakeful.core.events import Event
+from wakeful.core.facts import Facts
+from wakeful.core.items import Item, NewItem, Observation
+from wakeful.core.ledger import Edges
+from wakeful.core.lifecycle import Lifecycle
+from wakeful.core.runs import Ending, Outcome, Run
+from wakeful.core.settlement import Settlement
+from wakeful.core.standing import Spend, Standing
+from wakeful.core.wakes import Cause, Pause, Subject, Verdict, Wake
+
+Admit = Callable[[Wake, Facts, Limits], Verdict]
+
+
+class Settle(Protocol):
+    def __call__(
+        self,
+        run: Run,
+        ending: Ending,
+        standing: Standing,
+        agent: Agent,
+        now: datetime,
+        *,
+        began_with: Lifecycle,
+    ) -> Settlement: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The answer to one recorded item: its id, and whether it was there before under the same key."""
+
+    id: int
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The answer to one wake; `joined` is the waiting wake that this request became part of."""
+
+    wake: int
+    verdict: Verdict
+    run: int | None = None
+    joined: int | None = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A claimed run with everything that its runner needs."""
+
+    run: Run
+    agent: Agent
+    standing: Standing
+    items: tuple[Item, ...] = ()
+    tasks: tuple[Item, ...] = ()
+    wake: Wake | None = None
+    deadline: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """What asks for a decision now, in the order in which it should be decided, and when to look again."""
+
+    wakes: tuple[Wake, ...] = ()
+    next_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run as it is listed."""
+
+    id: int
+    agent: str
+    wake: int
+    cause: Cause
+    subject: Subject
+    state: str
+    epoch: int
+    attempt: int
+    node: str | None
+    outcome: Outcome | None
+    reason: str
+    summary: str
+    admitted_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    spend: Spend
+    shown: tuple[int, ...] = ()
+    tasks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WakeRow:
+    """A wake as it is listed, with the last verdict on it."""
+
+    wake: Wake
+    state: str
+    guard: str | None
+    reason: str
+    retry_at: datetime | None
+    joined: int | None
+    run: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One try at a task; `counted` is false for an end that we brought about ourselves."""
+
+    run: int
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: Outcome | None
+    counted: bool
+    exit_code: int | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEnd:
+    """One task's own end inside a run."""
+
+    task: int
+    ending: Ending
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """One run's end, to be settled. Tasks not named in `tasks` share the run's own ending."""
+
+    run: int
+    epoch: int
+    ending: Ending
+    tasks: tuple[TaskEnd, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """The facts that a wake of now would be decided on."""
+
+    wake: Wake
+    facts: Facts
+    limits: Limits
+    pauses: tuple[Pause, ...] = field(default_factory=tuple)
+
+
+class Store(Protocol):
+    # -- what the operator says ---------------------------------------------------------------------------
+    def declare(self, fleet: Fleet, now: datetime, *, boot: bool = False) -> list[str]:
+        """Adopt a fleet: new agents get a standing and a first due instant, changed ones a new version, missing
+        ones are marked removed; their history stays. With `boot` overdue timers wait for the grace. Declared
+        one-offs become waiting wakes, once. Returns the names that changed. One transaction."""
+
+    def set(self, agent: str, settings: dict[str, object], by: str, now: datetime) -> Agent:
+        """Override limits of a live agent; None takes an override back. Waiting wakes of that agent are tried
+        again. One transaction."""
+
+    def pause(self, pause: Pause, now: datetime) -> None:
+        """Insert or replace the pause of that scope and owner. One transaction; once it returns, no run begins in
+        that scope."""
+
+    def resume(self, scope: str, by: str, now: datetime, *, owner: str | None = None) -> bool:
+        """Remove the pauses of that scope (or only those of one owner) and try what waited for it, spread.
+        Whether there was one. One transaction."""
+
+    # -- what arrives -------------------------------------------------------------------------------------
+    def record(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:
+        """Insert items, or find them by their idempotency key; the same key with another body raises `Conflict`
+        and nothing of the batch is kept. One transaction."""
+
+    def observe(self, source: str, agent: str, observed: Sequence[Observation] | None, now: datetime) -> Edges:
+        """Make the mirrored items of one source equal to what it shows now; None is an outage and changes
+        nothing. New and changed items ring as news. One transaction."""
+
+    # -- the one door -------------------------------------------------------------------------------------
+    def due(self, now: datetime, *, limit: int = 100) -> Due:
+        """Whatever asks for a decision at `now`: due beats, waiting wakes whose time has come or whose slot is
+        free, ready tasks, ringing items that nobody asked for yet. Reads only."""
+
+    def ask(self, wakes: Sequence[Wake], now: datetime) -> list[int]:
+        """Record wakes undecided, for when no engine lives to decide them; they are due at once. One
+        transaction."""
+
+    def decide(self, wakes: Sequence[Wake], admit: Admit, now: datetime) -> list[Decision]:
+        """Record each wake (or join it to the one that waits already), gather its facts, ask `admit`, write the
+        verdict; an admitted wake is charged, takes its slot and opens its run. One transaction for all."""
+
+    def claim(self, node: str, now: datetime, lease: timedelta, *, limit: int = 100) -> list[Order]:
+        """Take admitted runs for this node: epoch and lease are set, the inbox to be shown is held. This is the
+        recorded start, before any process exists. One transaction."""
+
+    def renew(self, node: str, runs: Sequence[tuple[int, int]], now: datetime, lease: timedelta) -> list[int]:
+        """Extend the leases of (run, epoch) pairs; returns the runs that are still ours. One transaction."""
+
+    def finish(self, ends: Sequence[Finish], settle: Settle, now: datetime) -> list[Outcome]:
+        """End runs: outcome, position, streaks, gates, totals, items, tasks, events and `due_at` at once.
+        A run that has ended, or an older epoch, raises `Stale`. One transaction for all."""
+
+    def finish_task(self, run: int, epoch: int, end: TaskEnd, now: datetime) -> Outcome:
+        """Settle one task of a shift by itself, while its run goes on. One transaction."""
+
+    def void(self, run: int, epoch: int, now: datetime) -> None:
+        """A run that was vetoed before its agent executed: it is void, its charge is given back, and its wake
+        waits to be decided again. One transaction."""
+
+    def expire(self, now: datetime, *, unclaimed_for: timedelta = timedelta(seconds=5)) -> list[int]:
+        """Void admitted runs that nobody claimed in time, and lift pauses that have run out. One transaction."""
+
+    # -- tasks and steps ----------------------------------------------------------------------------------
+    def change_task(self, task: int, change: str, by: str, now: datetime, *, reason: str = "") -> Item:
+        """An operator's change: cancel, retry, complete or fail. Terminal states are immutable, except that retry
+        takes up a dead, failed or blocked one with its history kept. One transaction."""
+
+    def save_step(
+        self, run: int, epoch: int, name: str, result: str | None, now: datetime, *, task: int | None = None
+    ) -> None:
+        """Record the intent (result None), then the result, of a step of the given task or of the held beat.
+        A recorded result is never replaced. One transaction."""
+
+    def steps(self, run: int, *, task: int | None = None) -> dict[str, str | None]:
+        """The steps recorded so far for that task, or for the beat that the run holds."""
+
+    # -- reading: never blocks and is never blocked -------------------------------------------------------
+    def agents(self, *, removed: bool = False) -> list[Agent]: ...
+    def agent(self, name: str) -> Agent | None: ...
+    def standing(self, agent: str) -> Standing | None: ...
+    def pauses(self) -> list[Pause]: ...
+    def item(self, id: int) -> Item | None: ...
+    def items(
+        self,
+        *,
+        agent: str | None = None,
+        kind: str | None = None,
+        state: str | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[Item]: ...
+    def attempts(self, task: int) -> list[Attempt]: ...
+    def run(self, id: int) -> RunRow | None: ...
+    def runs(
+        self, *, agent: str | None = None, open: bool | None = None, after: int = 0, limit: int = 100
+    ) -> list[RunRow]: ...
+    def wakes(
+        self, *, agent: str | None = None, state: str | None = None, after: int = 0, limit: int = 100
+    ) -> list[WakeRow]: ...
+    def events(self, *, after: int = 0, agent: str | None = None, limit: int = 1000) -> list[Event]: ...
+    def total(self, scope: str, day: str, measure: str) -> int: ...
+    def why(self, wake: Wake, now: datetime) -> Why:
+        """The facts and limits for a wake that is not recorded: what `explain` is asked with."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,222 @@
+"""Between rows and core types: the only place that knows how a value is kept."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from wakeful.core.codec import decode, encode, read_time
+from wakeful.core.events import Event, EventKind
+from wakeful.core.items import PRIORITY_RANKS, Item, Kind, MessageType, Origin, Priority, Ring, State
+from wakeful.core.lifecycle import Position
+from wakeful.core.runs import Outcome, Run
+from wakeful.core.standing import Spend, Standing
+from wakeful.core.wakes import RANKS, Cause, Pause, Subject, Wake
+from wakeful.store.protocol import Attempt, RunRow, WakeRow
+from wakeful.store.session import Row
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PRIORITIES = {rank: priority for priority, rank in PRIORITY_RANKS.items()}
+
+
+def to_micros(moment: datetime) -> int:
+    delta = moment - _EPOCH
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+
+
+def from_micros(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def micros_or_none(moment: datetime | None) -> int | None:
+    return None if moment is None else to_micros(moment)
+
+
+def moment_or_none(micros: int | None) -> datetime | None:
+    return None if micros is None else from_micros(micros)
+
+
+def dump(value: Any) -> str:
+    return json.dumps(encode(value), separators=(",", ":"), ensure_ascii=False)
+
+
+def to_standing(row: Row) -> Standing:
+    return Standing(
+        agent=row["agent"],
+        position=Position(row["state"], row["hits"]),
+        idle_streak=row["idle_streak"],
+        failure_streak=row["failure_streak"],
+        due_at=moment_or_none(row["due_at"]),
+        gates={state: read_time(text) for state, text in json.loads(row["gates"]).items()},
+        costs=decode(tuple[Spend, ...], json.loads(row["costs"])),
+        last_outcome=row["last_outcome"],
+        last_ended_at=moment_or_none(row["last_ended_at"]),
+    )
+
+
+def to_pause(row: Row) -> Pause:
+    return Pause(
+        scope=row["scope"],
+        owner=row["owner"],
+        reason=row["reason"],
+        since=from_micros(row["since"]),
+        until=moment_or_none(row["until"]),
+    )
+
+
+def to_item(row: Row) -> Item:
+    return Item(
+        id=row["id"],
+        kind=Kind(row["kind"]),
+        state=State(row["state"]),
+        agent=row["agent"],
+        role=row["role"],
+        sender=row["sender"],
+        origin=Origin(row["origin"]),
+        subject=row["subject"],
+        body=row["body"],
+        type=MessageType(row["type"]),
+        priority=to_priority(row["priority"]),
+        ring=Ring(row["ring"]),
+        fingerprint=row["fingerprint"],
+        shown=row["shown"],
+        unanswered=row["unanswered"],
+        attempts=row["attempts"],
+        max_retries=row["max_retries"],
+        key=row["key"],
+        source=row["source"],
+        external_id=row["external_id"],
+        not_before=moment_or_none(row["not_before"]),
+        result=row["result"],
+        error=row["error"],
+        created_at=from_micros(row["created_at"]),
+        closed_at=moment_or_none(row["closed_at"]),
+    )
+
+
+def to_priority(rank: int) -> Priority:
+    return _PRIORITIES[rank]
+
+
+def to_wake(row: Row) -> Wake:
+    return Wake(
+        id=row["id"],
+        agent=row["agent"],
+        role=row["role"],
+        cause=Cause(row["cause"]),
+        subject=Subject(row["subject"]),
+        requested_at=from_micros(row["requested_at"]),
+        sender=row["sender"],
+        reason=row["reason"],
+        item=row["item"],
+        task=row["task"],
+        source=row["source"],
+        by_run=row["by_run"],
+        root=row["root"],
+        depth=row["depth"],
+        lineage_usd=row["lineage_usd"],
+        slot=row["slot"],
+        attempt=row["attempt"],
+        charged=bool(row["charged"]),
+    )
+
+
+def wake_parameters(wake: Wake) -> Row:
+    return {
+        "agent": wake.agent,
+        "role": wake.role,
+        "cause": wake.cause.value,
+        "subject": wake.subject.value,
+        "sender": wake.sender,
+        "reason": wake.reason,
+        "item": wake.item,
+        "task": wake.task,
+        "source": wake.source,
+        "by_run": wake.by_run,
+        "root": wake.root,
+        "depth": wake.depth,
+        "lineage_usd": wake.lineage_usd,
+        "slot": wake.slot,
+        "attempt": wake.attempt,
+        "rank": RANKS[wake.cause],
+        "pool": wake.pool.value,
+        "requested_at": to_micros(wake.requested_at),
+    }
+
+
+def to_wake_row(row: Row) -> WakeRow:
+    return WakeRow(
+        wake=to_wake(row),
+        state=row["state"],
+        guard=row["guard"],
+        reason=row["verdict"],
+        retry_at=moment_or_none(row["retry_at"]),
+        joined=row["joined"],
+        run=row["run"],
+    )
+
+
+def to_run(row: Row) -> Run:
+    return Run(
+        id=row["id"],
+        agent=row["agent"],
+        wake=row["wake"],
+        cause=Cause(row["cause"]),
+        subject=Subject(row["subject"]),
+        version=row["version"],
+        position=Position(row["position"], row["hits"]),
+        epoch=row["epoch"],
+        attempt=row["attempt"],
+        reserved=Spend(usd=row["reserved_usd"], tokens=row["reserved_tokens"]),
+        admitted_at=from_micros(row["admitted_at"]),
+        started_at=moment_or_none(row["started_at"]),
+    )
+
+
+def to_run_row(row: Row) -> RunRow:
+    return RunRow(
+        id=row["id"],
+        agent=row["agent"],
+        wake=row["wake"],
+        cause=Cause(row["cause"]),
+        subject=Subject(row["subject"]),
+        state=row["state"],
+        epoch=row["epoch"],
+        attempt=row["attempt"],
+        node=row["node"],
+        outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
+        reason=row["reason"],
+        summary=row["summary"],
+        admitted_at=from_micros(row["admitted_at"]),
+        started_at=moment_or_none(row["started_at"]),
+        ended_at=moment_or_none(row["ended_at"]),
+        spend=Spend(usd=row["spent_usd"], tokens=row["spent_tokens"]),
+        shown=tuple(json.loads(row["shown"])),
+        tasks=tuple(json.loads(row["tasks"])),
+    )
+
+
+def to_event(row: Row) -> Event:
+    return Event(
+        id=row["id"],
+        kind=EventKind(row["kind"]),
+        at=from_micros(row["at"]),
+        agent=row["agent"],
+        wake=row["wake"],
+        run=row["run"],
+        item=row["item"],
+        fields=json.loads(row["fields"]),
+    )
+
+
+def to_attempt(row: Row) -> Attempt:
+    return Attempt(
+        run=row["run"],
+        started_at=from_micros(row["started_at"]),
+        ended_at=moment_or_none(row["ended_at"]),
+        outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
+        counted=bool(row["counted"]),
+        exit_code=row["exit_code"],
+        error=row["error"],
+    )

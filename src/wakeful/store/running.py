@@ -1,0 +1,96 @@
+"""From an admitted run to its end, except for what the end changes (see `finishing`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from wakeful.core.errors import Stale
+from wakeful.core.events import EventKind
+from wakeful.core.wakes import Subject
+from wakeful.store.declaring import Declaring
+from wakeful.store.dueness import UNCLAIMED_FOR
+from wakeful.store.protocol import Order
+from wakeful.store.rows import to_item, to_micros, to_pause, to_run, to_standing, to_wake
+from wakeful.store.session import Row
+
+# The most messages that one run is shown; the rest stays for the next one.
+MOST_SHOWN = 100
+
+
+class Running(Declaring):
+    def claim(self, node: str, now: datetime, lease: timedelta, *, limit: int = 100) -> list[Order]:
+        with self.session.transaction("claim"):
+            self.session.run("put_node", node=node, now=to_micros(now))
+            rows = self.session.all("admitted_runs", limit=limit)
+            return [self._start(row, node, now, lease) for row in rows]
+
+    def _start(self, row: Row, node: str, now: datetime, lease: timedelta) -> Order:
+        self.session.run("next_epoch", agent=row["agent"])
+        until = to_micros(now + lease)
+        self.session.run(
+            "start_run", run=row["id"], agent=row["agent"], node=node, now=to_micros(now), lease_until=until
+        )
+        standing = self._row("standing_row", agent=row["agent"])
+        agent_row = self._row("agent_row", agent=row["agent"])
+        agent = self.read_agent(agent_row)
+        run = replace(to_run(row), epoch=standing["epoch"], started_at=now)
+        items: list[Row] = []
+        if run.subject is not Subject.task:
+            items = self.session.all(
+                "items_to_show", agent=agent.name, address=agent.address, now=to_micros(now), limit=MOST_SHOWN
+            )
+        for item in items:
+            self.session.run("show_item", run=run.id, item=item["id"], fingerprint=item["fingerprint"])
+            self.session.run("hold_item", run=run.id, item=item["id"])
+        tasks = self.session.all("tasks_of_run", run=run.id) if run.subject is Subject.task else []
+        fields = {
+            "cause": run.cause.value,
+            "subject": run.subject.value,
+            "node": node,
+            "epoch": run.epoch,
+            "state": run.position.state,
+            "hits": run.position.hits,
+            "shown": [[item["id"], item["fingerprint"]] for item in items],
+            "tasks": [task["id"] for task in tasks],
+        }
+        self.event(EventKind.started, now, agent=agent.name, wake=run.wake, run=run.id, fields=fields)
+        return Order(
+            run=run,
+            agent=agent,
+            standing=to_standing(standing),
+            items=tuple(to_item(item) for item in items),
+            tasks=tuple(to_item(task) for task in tasks),
+            wake=to_wake(self._row("wake_row", wake=run.wake)),
+            deadline=now + agent.wall_clock(run.subject),
+        )
+
+    def _row(self, query: str, **parameters: object) -> Row:
+        row = self.session.one(query, **parameters)
+        if row is None:
+            raise Stale(f"{query}: no row for {parameters}")
+        return row
+
+    def renew(self, node: str, runs: Sequence[tuple[int, int]], now: datetime, lease: timedelta) -> list[int]:
+        until = to_micros(now + lease)
+        with self.session.transaction("renew"):
+            self.session.run("put_node", node=node, now=to_micros(now))
+            return [
+                run
+                for run, epoch in runs
+                if self.session.run("renew_run", run=run, epoch=epoch, node=node, lease_until=until)
+            ]
+
+    def void(self, run: int, epoch: int, now: datetime) -> None:
+        with self.session.transaction("void"):
+            self.void_run(run, epoch, now)
+
+    def expire(self, now: datetime, *, unclaimed_for: timedelta = UNCLAIMED_FOR) -> list[int]:
+        with self.session.transaction("expire"):
+            runs = self.session.all("unclaimed_runs", before=to_micros(now - unclaimed_for))
+            for run in runs:
+                self.void_run(run["id"], run["epoch"], now)
+            pauses = self.session.all("expired_pauses", now=to_micros(now))
+            self.lift([to_pause(row) for row in pauses], "time", now)
+            return [run["id"] for run in runs]

@@ -1,0 +1,40 @@
+"""What the verbs of the store need of a database: named queries inside transactions.
+
+A second database is one more implementation of this seam, and one more folder of SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+Row = dict[str, Any]
+
+# Called with "before" and "after" around every commit, and the name of the verb: crash tests live on it.
+Probe = Callable[[str, str], None]
+
+
+class Reading(Protocol):
+    def one(self, query: str, **parameters: Any) -> Row | None: ...
+    def all(self, query: str, **parameters: Any) -> list[Row]: ...
+
+
+class Session(Reading, Protocol):
+    broken: type[Exception]
+    """What is raised when the schema forbids a write."""
+
+    def transaction(self, site: str) -> AbstractContextManager[None]:
+        """All or nothing; inside another transaction, all or nothing of its own part."""
+
+    def run(self, query: str, **parameters: Any) -> int:
+        """Execute; the number of rows that changed."""
+
+    def insert(self, query: str, **parameters: Any) -> int | None:
+        """Execute an insert that returns the new row's id; None when a conflict let it pass."""
+
+    def many(self, query: str, rows: Iterable[Row]) -> None: ...
+    def reader(self) -> Reading:
+        """Reads what was committed; it never waits for a writer, nor holds one up."""
+
+    def close(self) -> None: ...

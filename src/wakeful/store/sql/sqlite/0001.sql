@@ -1,0 +1,286 @@
+-- minimum_reader: 1
+-- What must not happen cannot be written. Times are microseconds since 1970 in UTC, money millionths of a dollar.
+
+-- Whatever can be written to: every agent, and the common address of replicas.
+CREATE TABLE address (
+    name       TEXT PRIMARY KEY,
+    -- 1 where no timer ever shows the inbox: silent messages then ring late instead of never.
+    timerless  INTEGER NOT NULL DEFAULT 0 CHECK (timerless IN (0, 1))
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE fleet (
+    id        INTEGER PRIMARY KEY CHECK (id = 1),
+    timezone  TEXT NOT NULL,
+    sessions  INTEGER NOT NULL CHECK (sessions >= 0),
+    workers   INTEGER NOT NULL CHECK (workers >= 0)
+) STRICT;
+
+CREATE TABLE agent (
+    name         TEXT PRIMARY KEY REFERENCES address (name),
+    address      TEXT NOT NULL REFERENCES address (name),
+    version      INTEGER NOT NULL CHECK (version >= 1),
+    declaration  TEXT NOT NULL,
+    overrides    TEXT NOT NULL DEFAULT '{}',
+    enabled      INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+    removed_at   INTEGER
+) WITHOUT ROWID, STRICT;
+
+CREATE INDEX agent_address ON agent (address) WHERE removed_at IS NULL;
+
+CREATE TABLE declaration (
+    agent        TEXT NOT NULL REFERENCES agent (name),
+    version      INTEGER NOT NULL,
+    body         TEXT NOT NULL,
+    declared_at  INTEGER NOT NULL,
+    PRIMARY KEY (agent, version)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE role (
+    role   TEXT NOT NULL,
+    agent  TEXT NOT NULL REFERENCES agent (name),
+    PRIMARY KEY (role, agent)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE standing (
+    agent           TEXT PRIMARY KEY REFERENCES agent (name),
+    state           TEXT NOT NULL,
+    hits            INTEGER NOT NULL CHECK (hits >= 0),
+    idle_streak     INTEGER NOT NULL DEFAULT 0 CHECK (idle_streak >= 0),
+    failure_streak  INTEGER NOT NULL DEFAULT 0 CHECK (failure_streak >= 0),
+    due_at          INTEGER,
+    -- 1 while a timer wake of this agent waits: the agent is then found through its wake, not through due_at.
+    asked           INTEGER NOT NULL DEFAULT 0 CHECK (asked IN (0, 1)),
+    epoch           INTEGER NOT NULL DEFAULT 0,
+    beat            INTEGER NOT NULL DEFAULT 0,
+    gates           TEXT NOT NULL DEFAULT '{}',
+    costs           TEXT NOT NULL DEFAULT '[]',
+    last_outcome    TEXT CHECK (last_outcome IN ('done', 'no_work', 'failed', 'killed')),
+    last_ended_at   INTEGER
+) WITHOUT ROWID, STRICT;
+
+CREATE INDEX standing_due ON standing (due_at) WHERE due_at IS NOT NULL AND asked = 0;
+
+CREATE TABLE item (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind         TEXT NOT NULL CHECK (kind IN ('message', 'task')),
+    state        TEXT NOT NULL,
+    agent        TEXT REFERENCES address (name),
+    role         TEXT,
+    sender       TEXT,
+    origin       TEXT NOT NULL CHECK (origin IN ('external', 'agent', 'operator')),
+    subject      TEXT NOT NULL,
+    body         TEXT NOT NULL,
+    type         TEXT NOT NULL,
+    priority     INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 3),
+    ring         TEXT NOT NULL CHECK (ring IN ('silent', 'news', 'peer', 'operator')),
+    ring_at      INTEGER,
+    dedupe       TEXT,
+    source       TEXT,
+    external_id  TEXT,
+    fingerprint  TEXT NOT NULL,
+    shown        TEXT,
+    -- The wake that this generation of the item asked for; one generation asks once.
+    asked        INTEGER,
+    -- How many runs saw this generation and failed.
+    unanswered   INTEGER NOT NULL DEFAULT 0 CHECK (unanswered >= 0),
+    -- The open run that holds it: a message is shown to one run at a time, a task is leased to one.
+    held_by      INTEGER REFERENCES run (id),
+    attempts     INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    max_retries  INTEGER,
+    key          TEXT,
+    not_before   INTEGER,
+    tags         TEXT NOT NULL DEFAULT '[]',
+    waits_for    INTEGER NOT NULL DEFAULT 0 CHECK (waits_for >= 0),
+    reply_to     INTEGER,
+    by_run       INTEGER,
+    result       TEXT,
+    error        TEXT,
+    created_at   INTEGER NOT NULL,
+    closed_at    INTEGER,
+    CHECK ((kind = 'message' AND state IN ('open', 'closed'))
+        OR (kind = 'task' AND state IN
+            ('pending', 'in_progress', 'failed', 'blocked', 'completed', 'cancelled', 'dead_letter'))),
+    CHECK ((closed_at IS NOT NULL) = (state IN ('closed', 'completed', 'cancelled', 'dead_letter'))),
+    CHECK ((kind = 'task' AND held_by IS NOT NULL) = (state = 'in_progress')),
+    CHECK (held_by IS NULL OR closed_at IS NULL),
+    CHECK (agent IS NOT NULL OR role IS NOT NULL),
+    CHECK ((ring = 'silent') = (ring_at IS NULL)),
+    CHECK (external_id IS NULL OR source IS NOT NULL)
+) STRICT;
+
+CREATE UNIQUE INDEX item_dedupe ON item (dedupe) WHERE dedupe IS NOT NULL;
+CREATE UNIQUE INDEX item_external ON item (source, external_id) WHERE external_id IS NOT NULL AND closed_at IS NULL;
+CREATE INDEX item_open ON item (agent, id) WHERE kind = 'message' AND closed_at IS NULL;
+CREATE INDEX item_ringing ON item (ring_at) WHERE ring <> 'silent' AND asked IS NULL AND closed_at IS NULL;
+CREATE INDEX item_unanswered ON item (agent, ring_at)
+    WHERE ring <> 'silent' AND closed_at IS NULL AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0);
+CREATE INDEX item_held ON item (held_by) WHERE held_by IS NOT NULL;
+-- `asked` is set while a wake for the task waits, so that a long queue is read from its head.
+CREATE INDEX item_ready ON item (priority DESC, id)
+    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NULL;
+CREATE INDEX item_later ON item (not_before)
+    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL;
+CREATE INDEX item_key ON item (key, id) WHERE key IS NOT NULL AND closed_at IS NULL;
+
+CREATE TABLE dependency (
+    item   INTEGER NOT NULL REFERENCES item (id),
+    needs  INTEGER NOT NULL REFERENCES item (id),
+    PRIMARY KEY (needs, item)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE wake (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent         TEXT REFERENCES address (name),
+    role          TEXT,
+    cause         TEXT NOT NULL CHECK (cause IN ('timer', 'operator', 'task', 'peer', 'news')),
+    subject       TEXT NOT NULL CHECK (subject IN ('beat', 'inbox', 'task')),
+    state         TEXT NOT NULL CHECK (state IN ('waiting', 'joined', 'admitted', 'refused')),
+    sender        TEXT,
+    reason        TEXT,
+    item          INTEGER,
+    task          INTEGER,
+    source        TEXT,
+    by_run        INTEGER,
+    root          INTEGER,
+    depth         INTEGER NOT NULL DEFAULT 0,
+    lineage_usd   INTEGER NOT NULL DEFAULT 0,
+    -- The declared instant of a one-off beat; '' for every other wake.
+    slot          TEXT NOT NULL DEFAULT '',
+    attempt       INTEGER NOT NULL DEFAULT 1,
+    charged       INTEGER NOT NULL DEFAULT 0 CHECK (charged IN (0, 1)),
+    joined        INTEGER REFERENCES wake (id),
+    guard         TEXT,
+    verdict       TEXT NOT NULL DEFAULT '',
+    retry_at      INTEGER,
+    rank          INTEGER NOT NULL,
+    pool          TEXT NOT NULL CHECK (pool IN ('sessions', 'workers')),
+    requested_at  INTEGER NOT NULL,
+    decided_at    INTEGER,
+    CHECK ((state = 'joined') = (joined IS NOT NULL)),
+    CHECK (subject = 'task' OR agent IS NOT NULL),
+    CHECK ((cause = 'task') = (subject = 'task')),
+    CHECK (cause <> 'timer' OR subject = 'beat'),
+    CHECK (cause NOT IN ('peer', 'news') OR subject = 'inbox')
+) STRICT;
+
+CREATE UNIQUE INDEX wake_waiting ON wake (coalesce(agent, ''), cause, subject, coalesce(task, 0), slot)
+    WHERE state = 'waiting';
+CREATE UNIQUE INDEX wake_slot ON wake (agent, slot) WHERE slot <> '';
+CREATE INDEX wake_retry ON wake (retry_at) WHERE state = 'waiting' AND retry_at IS NOT NULL;
+CREATE INDEX wake_for_slot ON wake (pool, rank, requested_at) WHERE state = 'waiting' AND guard = 'slots';
+CREATE INDEX wake_of_agent ON wake (agent, id);
+CREATE INDEX wake_task ON wake (coalesce(agent, ''), coalesce(role, '')) WHERE state = 'waiting' AND cause = 'task';
+CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL AND state IN ('waiting', 'admitted');
+CREATE INDEX wake_peer ON wake (agent, decided_at) WHERE cause = 'peer' AND charged = 1;
+CREATE INDEX wake_guard ON wake (guard) WHERE state = 'waiting';
+
+CREATE TABLE run (
+    id             INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent          TEXT NOT NULL REFERENCES agent (name),
+    wake           INTEGER NOT NULL REFERENCES wake (id),
+    cause          TEXT NOT NULL,
+    subject        TEXT NOT NULL CHECK (subject IN ('beat', 'inbox', 'task')),
+    pool           TEXT NOT NULL CHECK (pool IN ('sessions', 'workers')),
+    state          TEXT NOT NULL CHECK (state IN ('admitted', 'running', 'ended', 'void')),
+    version        INTEGER NOT NULL,
+    position       TEXT NOT NULL,
+    hits           INTEGER NOT NULL,
+    beat           INTEGER NOT NULL,
+    epoch          INTEGER NOT NULL DEFAULT 0,
+    attempt        INTEGER NOT NULL,
+    -- 1 when this admission was the one that charged its wake.
+    charged        INTEGER NOT NULL CHECK (charged IN (0, 1)),
+    node           TEXT,
+    lease_until    INTEGER,
+    day            TEXT NOT NULL,
+    fleet_day      TEXT NOT NULL,
+    reserved_usd   INTEGER NOT NULL DEFAULT 0,
+    reserved_tokens INTEGER NOT NULL DEFAULT 0,
+    spent_usd      INTEGER NOT NULL DEFAULT 0,
+    spent_tokens   INTEGER NOT NULL DEFAULT 0,
+    estimated      INTEGER NOT NULL DEFAULT 0,
+    outcome        TEXT CHECK (outcome IN ('done', 'no_work', 'failed', 'killed')),
+    reason         TEXT NOT NULL DEFAULT '',
+    summary        TEXT NOT NULL DEFAULT '',
+    admitted_at    INTEGER NOT NULL,
+    started_at     INTEGER,
+    ended_at       INTEGER,
+    CHECK ((outcome IS NOT NULL) = (state = 'ended')),
+    CHECK ((ended_at IS NOT NULL) = (state IN ('ended', 'void'))),
+    CHECK (state NOT IN ('running', 'ended') OR (started_at IS NOT NULL AND node IS NOT NULL AND epoch > 0))
+) STRICT;
+
+CREATE UNIQUE INDEX run_open ON run (agent) WHERE ended_at IS NULL;
+CREATE INDEX run_pool ON run (pool) WHERE ended_at IS NULL;
+CREATE INDEX run_unclaimed ON run (admitted_at) WHERE state = 'admitted';
+CREATE INDEX run_of_agent ON run (agent, admitted_at);
+CREATE INDEX run_of_wake ON run (wake);
+
+CREATE TABLE run_item (
+    run          INTEGER NOT NULL REFERENCES run (id),
+    item         INTEGER NOT NULL REFERENCES item (id),
+    fingerprint  TEXT NOT NULL,
+    PRIMARY KEY (run, item)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE attempt (
+    item        INTEGER NOT NULL REFERENCES item (id),
+    run         INTEGER NOT NULL REFERENCES run (id),
+    started_at  INTEGER NOT NULL,
+    ended_at    INTEGER,
+    outcome     TEXT CHECK (outcome IN ('done', 'no_work', 'failed', 'killed')),
+    counted     INTEGER NOT NULL DEFAULT 0,
+    exit_code   INTEGER,
+    error       TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (item, run),
+    CHECK ((ended_at IS NULL) = (outcome IS NULL))
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE step (
+    subject   TEXT NOT NULL,
+    name      TEXT NOT NULL,
+    result    TEXT,
+    saved_at  INTEGER NOT NULL,
+    PRIMARY KEY (subject, name)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE pause (
+    scope   TEXT NOT NULL,
+    owner   TEXT NOT NULL,
+    reason  TEXT NOT NULL,
+    since   INTEGER NOT NULL,
+    until   INTEGER,
+    PRIMARY KEY (scope, owner)
+) WITHOUT ROWID, STRICT;
+
+-- Sums that would be slow to count; kept in the transaction of what they sum, recounted by the audit.
+CREATE TABLE total (
+    scope    TEXT NOT NULL,
+    day      TEXT NOT NULL,
+    measure  TEXT NOT NULL,
+    amount   INTEGER NOT NULL CHECK (amount >= 0),
+    PRIMARY KEY (scope, day, measure)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE node (
+    name     TEXT PRIMARY KEY,
+    seen_at  INTEGER NOT NULL,
+    body     TEXT NOT NULL DEFAULT '{}'
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE event (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind    TEXT NOT NULL,
+    at      INTEGER NOT NULL,
+    agent   TEXT,
+    wake    INTEGER,
+    run     INTEGER,
+    item    INTEGER,
+    fields  TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+
+CREATE INDEX event_of_agent ON event (agent, id) WHERE agent IS NOT NULL;
+CREATE INDEX event_of_run ON event (run) WHERE run IS NOT NULL;
+
+CREATE TRIGGER event_is_append_only BEFORE UPDATE ON event
+BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;

@@ -1,0 +1,62 @@
+-- name: run_with_wake
+SELECT r.id, r.agent, r.wake, r.cause, r.subject, r.pool, r.state, r.version, r.position, r.hits, r.beat, r.epoch,
+    r.attempt, r.charged, r.node, r.day, r.fleet_day, r.reserved_usd, r.reserved_tokens, r.admitted_at, r.started_at,
+    r.ended_at, w.sender, w.charged AS wake_charged, w.slot, a.address
+FROM run r JOIN wake w ON w.id = r.wake JOIN agent a ON a.name = r.agent WHERE r.id = :run;
+
+-- name: void_run
+UPDATE run SET state = 'void', ended_at = :now WHERE id = :run AND ended_at IS NULL;
+
+-- name: wake_key
+SELECT agent, cause, subject, task, slot FROM wake WHERE id = :wake;
+
+-- name: wait_again
+UPDATE wake SET state = 'waiting', attempt = :attempt, retry_at = :retry_at, charged = :charged, guard = NULL
+WHERE id = :wake;
+
+-- name: join_wake
+UPDATE wake SET state = 'joined', joined = :joined, charged = :charged WHERE id = :wake;
+
+-- name: admitted_runs
+SELECT r.id, r.agent, r.wake, r.cause, r.subject, r.version, r.position, r.hits, r.epoch, r.attempt, r.reserved_usd,
+    r.reserved_tokens, r.admitted_at, r.started_at
+FROM run r WHERE r.state = 'admitted' ORDER BY r.id LIMIT :limit;
+
+-- name: next_epoch
+UPDATE standing SET epoch = epoch + 1 WHERE agent = :agent;
+
+-- name: start_run
+UPDATE run SET state = 'running', node = :node, started_at = :now, lease_until = :lease_until,
+    epoch = (SELECT epoch FROM standing WHERE agent = :agent)
+WHERE id = :run AND state = 'admitted';
+
+-- name: wake_row
+SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_run, root, depth, lineage_usd, slot,
+    attempt, charged, requested_at
+FROM wake WHERE id = :wake;
+
+-- name: put_node
+INSERT INTO node (name, seen_at) VALUES (:node, :now) ON CONFLICT (name) DO UPDATE SET seen_at = :now;
+
+-- name: renew_run
+UPDATE run SET lease_until = :lease_until WHERE id = :run AND epoch = :epoch AND node = :node AND state = 'running';
+
+-- name: end_run
+UPDATE run SET state = 'ended', outcome = :outcome, reason = :reason, summary = :summary, ended_at = :now,
+    spent_usd = :spent_usd, spent_tokens = :spent_tokens, estimated = :estimated
+WHERE id = :run AND epoch = :epoch AND state = 'running';
+
+-- name: move_standing
+UPDATE standing SET state = :state, hits = :hits, idle_streak = :idle_streak, failure_streak = :failure_streak,
+    due_at = :due_at, gates = :gates, costs = :costs, last_outcome = :last_outcome, last_ended_at = :now,
+    beat = beat + :moved, asked = CASE WHEN :beat_ended THEN 0 ELSE asked END
+WHERE agent = :agent;
+
+-- name: retry_busy
+UPDATE wake SET retry_at = CASE WHEN cause = 'news' THEN :news_at ELSE :now END
+WHERE state = 'waiting' AND guard = 'busy' AND agent IN (:agent, :address);
+
+-- name: retry_busy_roles
+UPDATE wake SET retry_at = :now
+WHERE state = 'waiting' AND guard = 'busy' AND agent IS NULL
+    AND role IN (SELECT role FROM role WHERE agent = :agent);

@@ -1,0 +1,198 @@
+"""SQLite behind the store's session.
+
+Laws:
+- One process writes, over one connection, which alone checkpoints; everything else opens the file read-only.
+- Always BEGIN IMMEDIATE: a read that turns into a write fails at once in SQLite, whatever the timeout.
+- `synchronous=FULL`: what was committed survives the loss of power. Only tests say otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from wakeful.core.errors import Busy, Mistake
+from wakeful.store.migrate import migrate
+from wakeful.store.named_sql import Query, load_queries
+from wakeful.store.session import Probe, Row
+from wakeful.store.store import SqlStore
+
+BUSY_TIMEOUT_MS = 5_000
+_CACHE_KIB = 64 * 1024
+
+
+class _Connection:
+    """Named queries over one apsw connection."""
+
+    def __init__(self, connection: apsw.Connection, queries: dict[str, Query]) -> None:
+        self.connection = connection
+        self._queries = queries
+        self._columns: dict[str, tuple[str, ...]] = {}
+
+    def _execute(self, name: str, parameters: Row) -> apsw.Cursor:
+        query = self._queries[name]
+        bindings = tuple([parameters[key] for key in query.parameters])
+        try:
+            return self.connection.execute(query.text, bindings)
+        except apsw.BusyError as error:
+            raise Busy(f"the database is locked by another process: {error}") from error
+
+    def all(self, query: str, **parameters: Any) -> list[Row]:
+        cursor = self._execute(query, parameters)
+        columns = self._columns.get(query)
+        rows = []
+        for row in cursor:
+            if columns is None:
+                columns = tuple(column[0] for column in cursor.get_description())
+                self._columns[query] = columns
+            rows.append(dict(zip(columns, row, strict=True)))
+        return rows
+
+    def one(self, query: str, **parameters: Any) -> Row | None:
+        rows = self.all(query, **parameters)
+        return rows[0] if rows else None
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class Reader(_Connection):
+    """A read-only connection: in WAL mode it neither waits for the writer nor holds it up."""
+
+    def __init__(self, path: Path, queries: dict[str, Query]) -> None:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        super().__init__(apsw.Connection(uri, flags=flags, statementcachesize=256), queries)
+        self.connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        self.connection.pragma("query_only", True)
+
+
+class SqliteSession(_Connection):
+    """The writing connection of a store file, and the readers beside it."""
+
+    broken: type[Exception] = apsw.ConstraintError
+
+    def __init__(self, path: Path, *, durable: bool = True, probe: Probe | None = None) -> None:
+        _create(path)
+        flags = apsw.SQLITE_OPEN_READWRITE
+        super().__init__(apsw.Connection(str(path), flags=flags, statementcachesize=256), load_queries("sqlite"))
+        self.path = path
+        self.probe = probe
+        self._depth = 0
+        self._local = threading.local()
+        self._readers: list[Reader] = []
+        self._prepare(durable)
+        migrate(self.connection)
+
+    def _prepare(self, durable: bool) -> None:
+        connection = self.connection
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        try:
+            connection.pragma("journal_mode", "wal")
+            connection.pragma("synchronous", "full" if durable else "off")
+            connection.pragma("foreign_keys", True)
+            connection.pragma("cache_size", -_CACHE_KIB)
+            connection.pragma("trusted_schema", False)
+        except apsw.NotADBError as error:
+            raise Mistake(
+                f"{self.path} is not a wakeful store: {error}",
+                "name another data folder, or restore this file from a backup; it was left untouched",
+            ) from error
+
+    @contextmanager
+    def transaction(self, site: str) -> Iterator[None]:
+        if self._depth:
+            with self._savepoint():
+                yield
+            return
+        self._begin()
+        try:
+            yield
+            if self.probe:
+                self.probe("before", site)
+            self._commit()
+        except BaseException:
+            self._rollback()
+            raise
+        finally:
+            self._depth = 0
+        if self.probe:
+            self.probe("after", site)
+
+    def _begin(self) -> None:
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError as error:
+            raise Busy(f"{self.path} is locked by another process") from error
+        self._depth = 1
+
+    def _commit(self) -> None:
+        self.connection.execute("COMMIT")
+
+    def _rollback(self) -> None:
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _savepoint(self) -> Iterator[None]:
+        self.connection.execute("SAVEPOINT part")
+        self._depth += 1
+        try:
+            yield
+        except BaseException:
+            self.connection.execute("ROLLBACK TO part")
+            raise
+        finally:
+            self._depth -= 1
+            if self.connection.in_transaction:
+                self.connection.execute("RELEASE part")
+
+    def run(self, query: str, **parameters: Any) -> int:
+        before = self.connection.total_changes()
+        for _ in self._execute(query, parameters):
+            pass
+        return self.connection.total_changes() - before
+
+    def insert(self, query: str, **parameters: Any) -> int | None:
+        for row in self._execute(query, parameters):
+            return int(row[0])
+        return None
+
+    def many(self, query: str, rows: Iterable[Row]) -> None:
+        compiled = self._queries[query]
+        bindings = (tuple([row[key] for key in compiled.parameters]) for row in rows)
+        self.connection.executemany(compiled.text, bindings)
+
+    def reader(self) -> Reader:
+        """The calling thread's own read-only connection."""
+        reader: Reader | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = self._local.reader = Reader(self.path, self._queries)
+            self._readers.append(reader)
+        return reader
+
+    def close(self) -> None:
+        for reader in self._readers:
+            reader.close()
+        self._readers.clear()
+        super().close()
+
+
+def _create(path: Path) -> None:
+    """A new file is private from its first instant."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+    except OSError as error:
+        reason = f"cannot open {path}: {error.strerror}"
+        raise Mistake(reason, "name a data folder that you may write to") from error
+
+
+def open_sqlite(path: Path, *, durable: bool = True, probe: Probe | None = None) -> SqlStore:
+    """The store in one file. The caller holds the data folder's lock (see `folder`)."""
+    return SqlStore(SqliteSession(path, durable=durable, probe=probe))

@@ -1,0 +1,108 @@
+"""The store: the writing verbs are gathered from their own modules; reading is here."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from wakeful.core.agents import Agent
+from wakeful.core.errors import Unknown
+from wakeful.core.events import Event
+from wakeful.core.items import Item
+from wakeful.core.standing import Standing
+from wakeful.core.wakes import Pause, Wake
+from wakeful.store.deciding import Deciding, candidates, target_of
+from wakeful.store.dueness import Dueness
+from wakeful.store.protocol import Attempt, RunRow, WakeRow, Why
+from wakeful.store.recording import Recording
+from wakeful.store.rows import (
+    to_attempt,
+    to_event,
+    to_item,
+    to_pause,
+    to_run_row,
+    to_standing,
+    to_wake_row,
+)
+from wakeful.store.tasking import Tasking
+
+
+class SqlStore(Recording, Dueness, Deciding, Tasking):
+    """The whole protocol over one session. Reads go through the session's readers and see what is committed."""
+
+    def agents(self, *, removed: bool = False) -> list[Agent]:
+        rows = self.session.reader().all("live_agents", removed=int(removed))
+        return [self.read_agent(row) for row in rows]
+
+    def agent(self, name: str) -> Agent | None:
+        row = self.session.reader().one("agent_row", agent=name)
+        return None if row is None else self.read_agent(row)
+
+    def standing(self, agent: str) -> Standing | None:
+        row = self.session.reader().one("standing_row", agent=agent)
+        return None if row is None else to_standing(row)
+
+    def pauses(self) -> list[Pause]:
+        return [to_pause(row) for row in self.session.reader().all("pause_rows")]
+
+    def item(self, id: int) -> Item | None:
+        row = self.session.reader().one("item_row", item=id)
+        return None if row is None else to_item(row)
+
+    def items(
+        self,
+        *,
+        agent: str | None = None,
+        kind: str | None = None,
+        state: str | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[Item]:
+        rows = self.session.reader().all("list_items", agent=agent, kind=kind, state=state, after=after, limit=limit)
+        return [to_item(row) for row in rows]
+
+    def attempts(self, task: int) -> list[Attempt]:
+        return [to_attempt(row) for row in self.session.reader().all("task_attempts", item=task)]
+
+    def run(self, id: int) -> RunRow | None:
+        row = self.session.reader().one("one_run", run=id)
+        return None if row is None else to_run_row(row)
+
+    def runs(
+        self, *, agent: str | None = None, open: bool | None = None, after: int = 0, limit: int = 100
+    ) -> list[RunRow]:
+        reader = self.session.reader()
+        if open:
+            return [to_run_row(row) for row in reader.all("open_runs", agent=agent)]
+        flag = None if open is None else int(open)
+        rows = reader.all("list_runs", agent=agent, open=flag, after=after, limit=limit)
+        return [to_run_row(row) for row in rows]
+
+    def wakes(
+        self, *, agent: str | None = None, state: str | None = None, after: int = 0, limit: int = 100
+    ) -> list[WakeRow]:
+        rows = self.session.reader().all("list_wakes", agent=agent, state=state, after=after, limit=limit)
+        return [to_wake_row(row) for row in rows]
+
+    def events(self, *, after: int = 0, agent: str | None = None, limit: int = 1000) -> list[Event]:
+        reader = self.session.reader()
+        if agent is None:
+            rows = reader.all("list_events", after=after, limit=limit)
+        else:
+            rows = reader.all("agent_events", agent=agent, after=after, limit=limit)
+        return [to_event(row) for row in rows]
+
+    def total(self, scope: str, day: str, measure: str) -> int:
+        row = self.session.reader().one("total_row", scope=scope, day=day, measure=measure)
+        return 0 if row is None else int(row["amount"])
+
+    def why(self, wake: Wake, now: datetime) -> Why:
+        reader = self.session.reader()
+        rows = candidates(reader, wake)
+        if not rows:
+            raise Unknown(f"no agent answers to {target_of(wake)}")
+        gathered = self.gather(reader, wake, rows[0], now)
+        pauses = tuple(to_pause(row) for row in reader.all("pause_rows"))
+        return Why(wake=wake, facts=gathered.facts, limits=gathered.agent.limits, pauses=pauses)
+
+    def close(self) -> None:
+        self.session.close()

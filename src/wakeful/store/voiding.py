@@ -1,0 +1,59 @@
+"""A run that never executed is void: as if it had not been admitted, but told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from wakeful.core.errors import Stale
+from wakeful.core.events import EventKind
+from wakeful.store.base import SqlBase
+from wakeful.store.facts import agent_total, pair_total
+from wakeful.store.rows import to_micros
+from wakeful.store.session import Row
+
+
+class Voiding(SqlBase):
+    def add_total(self, scope: str, day: str, measure: str, amount: int) -> None:
+        if amount:
+            self.session.run("add_total", scope=scope, day=day, measure=measure, amount=amount)
+
+    def void_run(self, run: int, epoch: int, now: datetime) -> None:
+        row = self.session.one("run_with_wake", run=run)
+        if row is None or row["ended_at"] is not None or row["epoch"] != epoch:
+            raise Stale(f"run {run} of epoch {epoch} is not open")
+        self.session.run("void_run", run=run, now=to_micros(now))
+        self.session.run("release_items", run=run)
+        self.session.run("forget_shown", run=run)
+        self.session.run("unlease_tasks", run=run)
+        self.session.run("forget_attempts", run=run)
+        self._refund(row)
+        self.wait_again(row["wake"], row["attempt"], now, now, charged=row["wake_charged"] and not row["charged"])
+        fields = {"charged": bool(row["charged"]), "cause": row["cause"], "subject": row["subject"]}
+        self.event(EventKind.voided, now, agent=row["agent"], wake=row["wake"], run=run, fields=fields)
+
+    def _refund(self, row: Row) -> None:
+        scope = agent_total(row["address"])
+        if row["charged"]:
+            self.add_total(scope, row["day"], "wakes", -1)
+            self.add_total(pair_total(row["sender"], row["address"]), row["day"], "wakes", -1)
+        for measure, amount in (("usd", row["reserved_usd"]), ("tokens", row["reserved_tokens"])):
+            self.add_total(scope, row["day"], measure, -amount)
+            self.add_total("fleet", row["fleet_day"], measure, -amount)
+
+    def wait_again(self, wake: int, attempt: int, at: datetime, now: datetime, *, charged: bool) -> None:
+        """Back to waiting; or part of the one that waits already, for there is one of a kind."""
+        row = self.session.one("wake_key", wake=wake)
+        if row is None:
+            raise Stale(f"no wake {wake}")
+        other = self.session.one(
+            "waiting_like",
+            agent=row["agent"],
+            cause=row["cause"],
+            subject=row["subject"],
+            task=row["task"],
+            slot=row["slot"],
+        )
+        if other is None:
+            self.session.run("wait_again", wake=wake, attempt=attempt, retry_at=to_micros(at), charged=int(charged))
+        else:
+            self.session.run("join_wake", wake=wake, joined=other["id"], charged=int(charged))

@@ -1,0 +1,77 @@
+"""Folders and lists that live outside: the truth that the store mirrors.
+
+A watcher may be late or blind; a resync (at boot, and after each run) always comes. A source that cannot be read
+is told as None, never as empty.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from wakeful.core.items import Observation
+from wakeful.testing.fleets import minutes
+from wakeful.testing.witness import Observed
+
+if TYPE_CHECKING:
+    from wakeful.testing.world import World
+
+
+class Mirrors:
+    def __init__(self, dice: Random) -> None:
+        self._dice = dice
+        # For each agent, its things: id -> (fingerprint, not before).
+        self.things: dict[str, dict[str, Observation]] = {}
+        self._made = 0
+
+    def change(self, world: World, agent: str) -> None:
+        """Somebody adds, rewrites or removes a thing; the watcher sees it at once, later, or not at all."""
+        self._touch(world, agent)
+        if self._dice.random() < 0.75:
+            self.observe(world, agent, blind=self._dice.random() < 0.1)
+
+    def edit(self, world: World, agent: str) -> None:
+        """The agent changes its own things in the course of its run."""
+        self._touch(world, agent, rewrite=True)
+        if self._dice.random() < 0.5:
+            self.observe(world, agent)
+
+    def _touch(self, world: World, agent: str, rewrite: bool = False) -> None:
+        things = self.things.setdefault(agent, {})
+        known = sorted(things)
+        what = self._dice.choice(("new", "change", "gone")) if not rewrite else "change"
+        if what == "new" or not known:
+            id = f"note-{self._dice.randrange(6)}.txt"
+        else:
+            id = self._dice.choice(known)
+        if what == "gone" and known:
+            del things[id]
+            return
+        self._made += 1
+        later = self._dice.random() < 0.1
+        things[id] = Observation(
+            external_id=id,
+            fingerprint=f"generation {self._made}",
+            subject=id,
+            not_before=world.clock.wall + minutes(self._dice.choice((10, 90))) if later else None,
+        )
+
+    def observe(self, world: World, agent: str, *, blind: bool = False) -> None:
+        call = world.witness.call("observe")
+        things = None if blind else tuple(self.things.get(agent, {}).values())
+        source = f"folder of {agent}"
+        # Noted first: a crash may lose the answer, and the next look makes the same of it.
+        world.witness.observed.append(Observed(source=source, agent=agent, things=things, call=call))
+        world.store.observe(source, agent, things, call.at)
+
+    def resync(self, world: World, agent: str) -> None:
+        if agent in self.things and world.fleet.agent(agent) is not None:
+            self.observe(world, agent)
+
+    def resync_all(self, world: World) -> None:
+        for agent in list(self.things):
+            self.resync(world, agent)
+
+    def settle(self, world: World) -> None:
+        """The last look before the drain, in which nothing changes any more."""
+        self.resync_all(world)

@@ -1,0 +1,137 @@
+"""Seeded worlds, lived and judged: `python -m wakeful.testing.simulate --seeds 1000`.
+
+Law: a failing seed is replayed by its number alone. Every failure prints the rule, the rows and the command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wakeful.store.protocol import Store
+from wakeful.store.session import Probe
+from wakeful.store.sqlite import open_sqlite
+from wakeful.testing.checkers import Violation, check
+from wakeful.testing.world import World
+
+MEMORY_DISK = Path("/dev/shm")
+MOST_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One seed: what was violated (nothing, one hopes), the digest of its trace, and how much happened."""
+
+    seed: int
+    violations: tuple[Violation, ...]
+    trace: str
+    runs: int
+    crashes: int
+
+
+def open_store(path: Path, probe: Probe) -> Store:
+    return open_sqlite(path, durable=False, probe=probe)
+
+
+def simulate(seed: int, *, days: float | None = None) -> Report:
+    disk = str(MEMORY_DISK) if MEMORY_DISK.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="wakeful-", dir=disk) as folder:
+        world = World(seed, Path(folder) / "wakeful.db", open_store, days=days)
+        try:
+            violations = _live(world)
+        finally:
+            world.store.close()
+    return Report(
+        seed=seed,
+        violations=tuple(violations),
+        trace=world.witness.trace,
+        runs=len(world.witness.executions),
+        crashes=len(world.faults.crashes),
+    )
+
+
+def _live(world: World) -> list[Violation]:
+    """An exception of the world or the store is a violation too: it must carry its seed."""
+    try:
+        world.run()
+    except Exception:
+        return [Violation(rule="no verb fails by itself", what=traceback.format_exc())]
+    return check(world.store, world.witness)
+
+
+# -- the command ----------------------------------------------------------------------------------------------
+def _one(task: tuple[int, float | None]) -> Report:
+    seed, days = task
+    return simulate(seed, days=days)
+
+
+def reports(seeds: Sequence[int], days: float | None, jobs: int) -> Iterator[Report]:
+    tasks = [(seed, days) for seed in seeds]
+    if jobs == 1 or len(tasks) == 1:
+        yield from map(_one, tasks)
+        return
+    with multiprocessing.Pool(jobs) as pool:
+        yield from pool.imap_unordered(_one, tasks, chunksize=4)
+
+
+def show(report: Report, days: float | None) -> str:
+    command = f"python -m wakeful.testing.simulate --seed {report.seed}"
+    command += f" --days {days:g}" if days is not None else ""
+    lines = [f"seed {report.seed} failed after {report.runs} runs and {report.crashes} crashes"]
+    for violation in report.violations[:MOST_SHOWN]:
+        lines.append(f"  rule: {violation.rule}\n    {violation.what}")
+        lines += [f"    row: {row}" for row in violation.rows]
+    left = len(report.violations) - MOST_SHOWN
+    lines += [f"  and {left} more"] if left > 0 else []
+    return "\n".join([*lines, f"  replay: {command}"])
+
+
+def arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m wakeful.testing.simulate", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100, help="how many seeds to live (100)")
+    parser.add_argument("--seed", type=int, help="only this seed")
+    parser.add_argument("--start", type=int, default=0, help="the first seed (0)")
+    parser.add_argument("--days", type=float, help="virtual days; otherwise drawn from the seed")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
+    parser.add_argument("--stop-at-first", action="store_true", help="stop at the first failing seed")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    options = arguments(words)
+    seeds = [options.seed] if options.seed is not None else range(options.start, options.start + options.seeds)
+    started, passed, failed, runs = time.monotonic(), 0, 0, 0
+    for report in reports(list(seeds), options.days, max(options.jobs, 1)):
+        runs += report.runs
+        if report.violations:
+            failed += 1
+            print(show(report, options.days), flush=True)
+        else:
+            passed += 1
+        if options.seed is not None:
+            print(f"seed {report.seed}: {report.runs} runs, {report.crashes} crashes, trace {report.trace}")
+        _progress(passed + failed, len(seeds), failed, started)
+        if failed and options.stop_at_first:
+            break
+    seconds = time.monotonic() - started
+    print(f"\r{' ' * 60}\r", end="", file=sys.stderr)
+    print(f"{runs} runs in {seconds:.1f} s, {(passed + failed) / max(seconds, 0.001):.1f} seeds/s")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def _progress(lived: int, total: int, failed: int, started: float) -> None:
+    if lived % 10 == 0 or lived == total:
+        line = f"\r{lived}/{total} seeds, {failed} failed, {time.monotonic() - started:.0f} s"
+        print(line, end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

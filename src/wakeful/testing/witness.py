@@ -1,0 +1,160 @@
+"""What the world itself saw, kept apart from the store.
+
+Laws:
+- Every call of the store takes its `now` from here, so that each call has an instant and an order of its own, and
+  every event can be traced to the call that wrote it.
+- What a call returned is written only once it has returned: what a crash swallowed is `lost`, neither accepted nor
+  refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import blake2b
+
+from wakeful.core.agents import Agent, Fleet
+from wakeful.core.items import NewItem, Observation
+from wakeful.core.runs import Ending
+from wakeful.core.wakes import Pause, Wake
+from wakeful.store.protocol import Decision, Order, TaskEnd
+from wakeful.testing.clock import VirtualClock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of the store: its place in the order of calls, what the wall showed, and what had elapsed."""
+
+    order: int
+    verb: str
+    at: datetime
+    elapsed: timedelta
+
+
+@dataclass(slots=True, kw_only=True)
+class Execution:
+    """One run as its virtual agent lived it. `seen` are the fingerprints of the items in its briefing."""
+
+    order: Order
+    claimed: Call
+    started: timedelta
+    seen: dict[int, str]
+    ended: timedelta | None = None
+    ending: Ending | None = None
+    tasks: list[TaskEnd] = field(default_factory=list)
+    settled: Call | None = None
+
+    @property
+    def run(self) -> int:
+        return self.order.run.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    id: int
+    item: NewItem
+    call: Call
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    source: str
+    agent: str
+    things: tuple[Observation, ...] | None
+    call: Call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A pause that was asked for; `returned` is False when a crash kept the answer."""
+
+    pause: Pause
+    call: Call
+    returned: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    scope: str
+    owner: str | None
+    call: Call
+    returned: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    fleet: Fleet
+    call: Call
+    boot: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    agent: str
+    settings: dict[str, object]
+    effective: Agent
+    call: Call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """An explicit request for a wake and the answer it got."""
+
+    wake: Wake
+    decision: Decision
+    call: Call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChange:
+    task: int
+    change: str
+    call: Call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jump:
+    by: timedelta
+    elapsed: timedelta
+
+
+class Witness:
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.calls: dict[datetime, Call] = {}
+        self.executions: dict[int, Execution] = {}
+        self.accepted: list[Accepted] = []
+        self.lost: list[NewItem] = []
+        self.observed: list[Observed] = []
+        self.held: list[Held] = []
+        self.released: list[Released] = []
+        self.declared: list[Declared] = []
+        self.settings: list[Setting] = []
+        self.asked: list[Asked] = []
+        self.changes: list[TaskChange] = []
+        self.jumps: list[Jump] = []
+        self.boots: list[timedelta] = []
+        self.downs: list[timedelta] = []
+        self.complaints: list[str] = []
+        self.drain_from: timedelta | None = None
+        self._digest = blake2b(digest_size=16)
+
+    def call(self, verb: str) -> Call:
+        at = self.clock.now()
+        call = Call(order=len(self.calls), verb=verb, at=at, elapsed=self.clock.elapsed)
+        self.calls[at] = call
+        self.note("call", verb, at.isoformat())
+        return call
+
+    def complain(self, what: str) -> None:
+        """Something that the driver itself must not see, such as an endless turn."""
+        self.complaints.append(what)
+
+    def note(self, *parts: object) -> None:
+        """Part of the trace: two worlds of one seed must agree on every note, in order."""
+        self._digest.update("|".join(map(str, parts)).encode() + b"\n")
+
+    @property
+    def trace(self) -> str:
+        return self._digest.hexdigest()
