@@ -85,10 +85,12 @@ def walk(outcomes: list[str]) -> list[tuple[str, int]]:
     ],
 )
 def test_the_outcome_table(outcome, before, after, delay):
-    settled = beat(at(*before), ENDINGS[outcome])
-    assert settled.outcome == outcome
-    assert settled.standing.position == Position(*after)
-    assert settled.standing.due_at == NOON + delay
+    # A streak of idle beats lengthens only the delay after another idle one.
+    for streak in (0,) if outcome == "no_work" else (0, 5):
+        settled = beat(at(*before, idle_streak=streak), ENDINGS[outcome])
+        assert settled.outcome == outcome
+        assert settled.standing.position == Position(*after)
+        assert settled.standing.due_at == NOON + delay
 
 
 @given(

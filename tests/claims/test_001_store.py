@@ -7,7 +7,8 @@ from tests.claims.test_001 import DAY
 from wakeful.core.agents import Fleet
 from wakeful.core.forecast import forecast
 from wakeful.core.items import State
-from wakeful.core.lifecycle import Position
+from wakeful.core.lifecycle import Lifecycle, Position
+from wakeful.core.lifecycle import State as DayState
 from wakeful.core.wakes import Cause, Subject
 
 
@@ -136,7 +137,7 @@ def test_the_standing_can_be_read_while_a_run_is_open(desk):
 
 
 def test_work_in_the_inbox_ends_the_deep_sleep(desk):
-    desk.declare(agent("wren", every=MINUTE))
+    desk.declare(agent("wren", every=MINUTE, lifecycle=Lifecycle("a", (DayState("a", repeat=9, next="a"),))))
     beats(desk, *[NO_WORK] * 8)
     asleep = desk.standing("wren")
     assert (asleep.idle_streak, asleep.due_at) == (8, desk.now + 30 * MINUTE)

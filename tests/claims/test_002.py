@@ -224,3 +224,34 @@ def test_the_agent_is_its_state_not_its_process(desk):
     assert before.position == Position("write", 1)
     desk.restart()
     assert desk.standing("scribe") == before
+
+
+def test_a_recorded_step_comes_back_in_the_next_attempt_and_is_never_replaced(desk):
+    desk.declare(operator())
+    task = desk.task(to="operator")
+    (order,) = desk.begin()
+    held = (order.run.id, order.run.epoch)
+    desk.store.save_step(*held, "fetch", "412 pages", desk.now, task=task)
+    desk.store.save_step(*held, "send", None, desk.now, task=task)
+    desk.store.save_step(*held, "fetch", "another answer", desk.now, task=task)
+    desk.restart()
+    desk.end(order, LOST)
+    desk.later(HOUR)
+    (again,) = desk.begin()
+    # Sending was meant and not confirmed; fetching need not be done again.
+    assert desk.store.steps(again.run.id, task=task) == {"fetch": "412 pages", "send": None}
+    with pytest.raises(Stale):
+        desk.store.save_step(*held, "send", "late", desk.now, task=task)
+
+
+def test_a_dead_letter_can_be_replayed_and_keeps_its_history(desk):
+    desk.declare(operator())
+    message = event(desk, "m-1", body="poison").id
+    bury(desk)
+    assert desk.store.item(message).state is State.dead_letter
+    desk.store.change_task(message, "retry", "anna", desk.now)
+    (order,) = desk.begin()
+    desk.end(order, DONE)
+    done = desk.store.item(message)
+    assert (done.state, done.body) == (State.completed, "poison")
+    assert [one.outcome for one in desk.store.attempts(message)] == [*["failed"] * 4, "done"]

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.claims.desk import DONE, HOUR, MINUTE, SECOND, agent, why_not
 from wakeful.core.agents import Limits
 from wakeful.core.items import Origin, Priority, Ring, State, ring_of
@@ -285,15 +287,17 @@ def test_a_wake_in_quiet_hours_is_suppressed_and_a_beat_waits_for_their_end(desk
     assert (order.run.cause, len(order.items)) == (Cause.timer, 1)
 
 
-def test_if_every_wake_is_suppressed_the_next_beat_still_shows_the_message(desk):
-    crew(desk, "finn", limits=Limits(wakes_per_day=0))
+@pytest.mark.parametrize("every", [30 * MINUTE, None], ids=["a timer", "no timer, but a sweep"])
+def test_if_every_wake_is_suppressed_the_next_beat_still_shows_the_message(desk, every):
+    desk.declare(agent("finn", every=every, limits=Limits(wakes_per_day=0)))
+    desk.later(2 * MINUTE)
+    desk.finish_all()
     sent = [desk.wake("finn", f"sender{n}") for n in range(4)]
     assert {why_not(decision) for decision in sent} == {("refuse", "wakes_per_day")}
-    due = desk.standing("finn").due_at
-    while desk.now + MINUTE < due:
+    for _ in range(29):
         desk.later(MINUTE)
         assert desk.begin() == [], "a refused message is silent until the next beat"
-    desk.until(due)
+    desk.later(MINUTE)
     (order,) = desk.begin()
     assert len(order.items) == 4
     desk.end(order)

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.claims.desk import DONE, HOUR, MINUTE, NOON, SECOND, why_not
+from tests.claims.desk import DONE, HOUR, MINUTE, NOON, SECOND, agent, why_not
+from tests.claims.test_001 import DAY
 from tests.claims.test_003 import FREE, answer, crew, session, waiting
 from wakeful.core.admission import admit, explain
 from wakeful.core.agents import Limits
 from wakeful.core.facts import Facts
+from wakeful.core.lifecycle import Position
 from wakeful.core.wakes import FLEET, Cause, Pause, Subject, Wake
 from wakeful.core.windows import parse_window
 
@@ -153,9 +155,8 @@ def test_the_tuning_table(desk, settings, apart, one_sender, admitted, guard):
 
 
 def test_scenario_one_a_blocker_wakes_an_idle_agent_at_once(desk):
-    crew(desk, "yukihiro", "finn")
+    desk.declare(agent("yukihiro"), agent("finn", lifecycle=DAY))
     order = session(desk, "yukihiro")
-    position = desk.standing("finn").position
     decision = desk.wake("finn", "yukihiro", by_run=order.run.id)
     assert (why_not(decision), decision.run is not None) == (("admit", None), True)
     (woken,) = desk.claim()
@@ -163,7 +164,7 @@ def test_scenario_one_a_blocker_wakes_an_idle_agent_at_once(desk):
     assert [(item.sender, item.priority) for item in woken.items] == [("yukihiro", "urgent")]
     assert woken.wake.reason == "blocker"
     desk.end(woken)
-    assert desk.standing("finn").position == position
+    assert desk.standing("finn").position == Position("wake_add", 0)
 
 
 def test_scenario_two_the_ping_pong_stops_at_wake_six_and_keeps_the_message(desk):

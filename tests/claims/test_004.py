@@ -234,3 +234,21 @@ def test_a_second_process_cannot_write_the_same_queue(desk):
         Desk(desk.folder.path)
     desk.declare(moss())
     assert state(desk, desk.task()) is State.pending
+
+
+def test_dependents_of_a_dead_task_are_blocked_and_say_so(desk):
+    desk.declare(moss())
+    first = desk.task(max_retries=0)
+    second = desk.task(depends_on=(first,))
+    (order,) = desk.begin()
+    desk.end(order, FAILED)
+    blocked = desk.store.item(second)
+    assert (state(desk, first), blocked.state) == (State.dead_letter, State.blocked)
+    assert str(first) in blocked.error
+    # Once what it needs is completed after all, it goes on.
+    desk.store.change_task(first, "retry", "anna", desk.now)
+    for _ in range(2):
+        (order,) = desk.begin()
+        desk.end(order, DONE)
+        desk.later(SECOND)
+    assert {state(desk, first), state(desk, second)} == {State.completed}

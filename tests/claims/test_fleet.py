@@ -138,6 +138,9 @@ def test_a_half_saved_file_keeps_the_last_good_fleet(folder):
     (folder / "lifecycle.org").unlink()
     assert not file.refresh()
     assert file.fleet == good
+    # And at the start, nothing is an error, not a fleet without agents.
+    missing = FleetFile(folder / "nothing.org", run=RUN)
+    assert (missing.broken, missing.fleet) == (True, None)
 
 
 @pytest.mark.parametrize(

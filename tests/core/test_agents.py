@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from wakeful.core.agents import LIVE_POLICIES, Agent, Fleet, Limits, RetryPolicy, Runner, override
+from wakeful.core.agents import FLEET_WIDE, LIVE_POLICIES, Agent, Fleet, Limits, RetryPolicy, Runner, override
 from wakeful.core.cadence import Cadence
 from wakeful.core.errors import Mistake
 from wakeful.core.lifecycle import SINGLE
@@ -75,9 +75,10 @@ SAMPLES: dict[str, object] = {
     "minutes_per_day": 1.5,
     "minutes_declared": True,
 }
+OWN = [field.name for field in fields(Limits) if field.name not in FLEET_WIDE]
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
+@pytest.mark.parametrize("name", OWN)
 def test_every_limit_can_be_set_live_and_changes_nothing_else(name):
     value = SAMPLES.get(name, 77)
     changed = override(MOSS, {name: value})
@@ -106,10 +107,17 @@ def test_no_settings_change_nothing():
     assert override(MOSS, {}) == MOSS
 
 
+@pytest.mark.parametrize("key", sorted(FLEET_WIDE))
+def test_what_holds_for_the_whole_fleet_cannot_be_set_for_one_agent(key):
+    assert hasattr(MOSS.limits, key)
+    with pytest.raises(Mistake):
+        override(MOSS, {key: 1})
+
+
 @pytest.mark.parametrize("key", ["colour", "name", "enabled", "retries", "Cooldown"])
 def test_an_unknown_setting_is_a_mistake_that_names_every_known_one(key):
     with pytest.raises(Mistake) as told:
         override(MOSS, {"cooldown": timedelta(seconds=1), key: 1})
     assert repr(key) in told.value.reason
-    for known in (*(field.name for field in fields(Limits)), *LIVE_POLICIES):
+    for known in (*OWN, *LIVE_POLICIES):
         assert known in told.value.remedy

@@ -28,7 +28,7 @@ def test_the_reservation_is_the_ninetieth_percent_of_the_past(values, expected):
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40))
-def test_the_reservation_is_the_smallest_cost_that_nine_of_ten_runs_did_not_exceed(values):
+def test_the_reservation_is_the_smallest_cost_that_nine_of_ten_runs_did_not_exceed(values: list[int]) -> None:
     found = quantile(tuple(values))
 
     def enough(candidate: int) -> bool:

@@ -1,12 +1,15 @@
 """One codec for every stored value: what goes in comes out, also through JSON and through other versions."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from types import UnionType
+from typing import Union, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful.core.agents import Agent, Fleet, Limits, RetryPolicy, Runner
@@ -30,14 +33,38 @@ STORED = [
     *(Item, NewItem, Observation),
 ]
 
-instants = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)).map(lambda moment: moment.replace(tzinfo=UTC))
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+instants = st.integers(0, 7 * 10**15).map(lambda micros: EPOCH + timedelta(microseconds=micros))
 durations = st.timedeltas(timedelta(days=-3650), timedelta(days=3650))
-numbers = st.floats(allow_nan=False, allow_infinity=False)
-scalars = st.none() | st.booleans() | st.integers() | numbers | st.text()
+numbers = st.floats(allow_nan=False, allow_infinity=False).map(lambda number: number + 0.0)  # there is one zero
+scalars = st.none() | st.booleans() | st.integers() | numbers | st.text(max_size=8)
+PLAIN: dict[object, st.SearchStrategy[object]] = {
+    datetime: instants,
+    timedelta: durations,
+    float: numbers,
+    str: st.text(max_size=8),
+    int: st.integers(),
+    bool: st.booleans(),
+    type(None): st.none(),
+}
 
-st.register_type_strategy(datetime, instants)
-st.register_type_strategy(timedelta, durations)
-st.register_type_strategy(float, numbers)
+
+@cache
+def values(kind) -> st.SearchStrategy[object]:
+    """Any value of a stored type. `from_type` knows them too, but is slow where an agent holds a whole day."""
+    if kind in PLAIN:
+        return PLAIN[kind]
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return st.one_of(*map(values, inner))
+    if origin is tuple:
+        return st.lists(values(inner[0]), max_size=2).map(tuple)
+    if origin is dict:
+        return st.dictionaries(values(inner[0]), values(inner[1]), max_size=2)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return st.builds(kind, **{field.name: values(hints[field.name]) for field in fields(kind)})
+    return st.sampled_from(kind)
 
 
 def through_json(kind, value):
@@ -46,7 +73,8 @@ def through_json(kind, value):
 
 @pytest.mark.parametrize("kind", STORED, ids=lambda kind: kind.__name__)
 def test_what_is_stored_comes_back_as_it_was(kind):
-    @given(st.from_type(kind))
+    @settings(max_examples=30)
+    @given(values(kind))
     def comes_back(value):
         found = through_json(kind, value)
         assert found == value
@@ -56,8 +84,8 @@ def test_what_is_stored_comes_back_as_it_was(kind):
 
 
 @given(st.sampled_from(EventKind), instants, st.none() | st.dictionaries(st.text(), scalars))
-def test_an_event_comes_back_with_its_fields(kind, at, fields):
-    event = Event(kind=kind, at=at, id=4, agent="moss", fields=fields)
+def test_an_event_comes_back_with_its_fields(kind, at, told):
+    event = Event(kind=kind, at=at, id=4, agent="moss", fields=told)
     assert through_json(Event, event) == event
 
 
@@ -102,7 +130,8 @@ def test_a_field_that_is_unknown_is_passed_over():
 
 @pytest.mark.parametrize("kind", STORED, ids=lambda kind: kind.__name__)
 def test_every_stored_kind_passes_over_what_a_newer_version_added(kind):
-    @given(st.from_type(kind))
+    @settings(max_examples=10)
+    @given(values(kind))
     def passes_over(value):
         written = encode(value) | {"of_a_later_version": {"deep": [1]}}
         assert decode(kind, written) == value

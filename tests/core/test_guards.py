@@ -6,6 +6,7 @@ A situation is built so that exactly one guard can object; the table then says w
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -61,7 +62,7 @@ def ask(guard: str, wake: Wake, known: Facts, limits: Limits | None = None) -> V
 
 PAUSE = Pause(scope="fleet", owner="operator", reason="lunch", since=NOW)
 NOON = parse_window("11:00-13:00")
-SITUATIONS: dict[str, tuple[dict, dict, dict]] = {  # facts, limits, wake
+SITUATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {  # facts, limits, wake
     "moot": ({"moot": "the message was shown in run 4"}, {}, {}),
     "paused": ({"pause": PAUSE}, {}, {}),
     "quiet_hours": ({}, {"quiet_hours": (NOON,)}, {}),

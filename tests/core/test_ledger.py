@@ -1,11 +1,19 @@
 """Known against observed gives the edges; a source that could not be read gives none."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wakeful.core.ledger import Edges, edges, file_fingerprint
 
-FILE = {"path": "tasks/a.md", "mtime_ns": 1_000_000_007, "ctime_ns": 1_000_000_009, "inode": 11, "size": 5}
+FILE: dict[str, Any] = {
+    "path": "tasks/a.md",
+    "mtime_ns": 1_000_000_007,
+    "ctime_ns": 1_000_000_009,
+    "inode": 11,
+    "size": 5,
+}
 
 
 def test_what_is_known_already_gives_no_edge():

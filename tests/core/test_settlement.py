@@ -294,6 +294,7 @@ def test_running_out_of_memory_is_named_as_such_also_when_the_result_says_quota(
 
 # ---- hot edits: the outcome is credited to what the run began with, then found in the lifecycle of now
 
+WITHOUT_ADD = Lifecycle("plan", DAY.states[1:])
 EDITS = [
     ("the state is still there", DAY, ("add", 1), Outcome.done, ("add", 2)),
     (
@@ -310,7 +311,13 @@ EDITS = [
         Outcome.done,
         ("audit", 0),
     ),
-    ("the state was removed, its next is there", Lifecycle("plan", DAY.states[1:]), ("add", 2), Outcome.done, ("audit", 0)),
+    (
+        "the state was removed, its next is there",
+        Lifecycle("plan", DAY.states[1:]),
+        ("add", 2),
+        Outcome.done,
+        ("audit", 0),
+    ),
     ("the state was removed while it held", Lifecycle("plan", DAY.states[1:]), ("add", 1), Outcome.failed, ("plan", 0)),
     (
         "its next was removed",
@@ -325,9 +332,7 @@ EDITS = [
 @pytest.mark.parametrize(
     ("edited", "before", "outcome", "after"), [row[1:] for row in EDITS], ids=[row[0] for row in EDITS]
 )
-def test_an_outcome_is_credited_to_the_day_it_began_in_and_resolved_in_the_day_of_now(
-    edited, before, outcome, after
-):
+def test_an_outcome_is_credited_to_the_day_it_began_in_and_resolved_in_the_day_of_now(edited, before, outcome, after):
     run = a_run(Subject.beat, Position(*before))
     agent = replace(AGENT, lifecycle=edited)
     settled = settle(run, ENDINGS[outcome], STANDING, agent, NOW, began_with=DAY)
@@ -414,6 +419,7 @@ def test_a_skipped_beat_holds_its_position_and_backs_off():
 
 # ---- properties
 
+results = st.builds(Result, error_class=st.none() | st.sampled_from(ErrorClass), error=st.none() | st.just("x"))
 endings = st.builds(
     Ending,
     exit_code=st.sampled_from([None, 0, 1]),
@@ -421,7 +427,8 @@ endings = st.builds(
     lost=st.booleans(),
     by=st.sampled_from([None, None, "operator"]),
     output=st.sampled_from(["", "NO-WORK"]),
-    result=st.none() | st.builds(Result, error_class=st.none() | st.sampled_from(ErrorClass), error=st.none() | st.just("x")),
+    result=st.none()
+    | st.builds(Result, error_class=st.none() | st.sampled_from(ErrorClass), error=st.none() | st.just("x")),
 )
 positions = st.builds(Position, st.sampled_from(["add", "audit", "rem", "plan", "gone"]), st.integers(0, 4))
 standings = st.builds(

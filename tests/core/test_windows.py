@@ -194,6 +194,12 @@ def test_a_one_off_window_holds_between_its_instants_and_never_again():
     assert opens_at((window,), end, BERLIN) == NEVER
 
 
+def test_a_weekly_window_that_is_over_opens_again_in_a_week():
+    mondays = (parse_window("Mon 09:00-10:00"),)
+    assert opens_at(mondays, at("2024-06-03T10:00"), BERLIN) == at("2024-06-10T09:00")
+    assert opens_at(mondays, at("2024-06-03T09:59"), BERLIN) == at("2024-06-03T09:59")
+
+
 def test_no_window_is_never_quiet():
     assert inside_until((), at("2024-06-01T10:00"), BERLIN) is None
 

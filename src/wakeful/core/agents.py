@@ -136,7 +136,7 @@ def override(agent: Agent, overrides: dict[str, Any]) -> Agent:
     limits = {key: value for key, value in overrides.items() if key in known}
     unknown = overrides.keys() - known - set(LIVE_POLICIES)
     if unknown:
-        raise Mistake(f"unknown setting {sorted(unknown)[0]!r}", f"known are {', '.join(sorted(known))}")
+        raise Mistake(f"unknown setting {sorted(unknown)[0]!r}", f"known are {', '.join(sorted(known | set(LIVE_POLICIES)))}")
     retries = agent.retries
     for key, name in (("max_retries", "max_retries"), ("retry_base", "base"), ("retry_jitter", "jitter")):
         if key in overrides:

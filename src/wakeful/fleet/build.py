@@ -18,10 +18,9 @@ from wakeful.core.cadence import Cadence
 from wakeful.core.errors import Mistake
 from wakeful.core.lifecycle import SINGLE
 from wakeful.fleet.clashes import check_clashes
-from wakeful.fleet.diagnostics import Notes
+from wakeful.fleet.diagnostics import Notes, quoted
 from wakeful.fleet.folder import Folder
 from wakeful.fleet.keys import BY_NAME, CHOICES, FLEET_BUDGETS, RUNNERS, Part
-from wakeful.fleet.names import NAME
 from wakeful.fleet.parse import Values, Worth
 from wakeful.fleet.tree import Block, Draft, Entries, Entry, printed_key
 from wakeful.fleet.values import command
@@ -29,6 +28,8 @@ from wakeful.fleet.values import command
 DEFAULT_INTERVAL = timedelta(hours=1)
 RINGING = ("ON", "INBOX", "TASKS")
 MOST_AGENTS = 250_000
+
+PARTS = tuple(Part)
 
 Fields = dict[str, Any]
 
@@ -98,7 +99,7 @@ class _Build:
         self._check_pairs(block, values)
         fields = self._fields(values)
         runner = next((name for name in RUNNERS if name in values), None)
-        if runner is None and NAME.fullmatch(block.name.text):
+        if runner is None and not any(name in block.entries or name in self.draft.fleet for name in RUNNERS):
             self.silent.append(block)
         limits = self._make(Limits, fields[Part.limits] | self.shared)
         retries = self._make(RetryPolicy, fields[Part.retries])
@@ -126,7 +127,7 @@ class _Build:
         return {name: value for name, value in self.defaults.items() if name not in displaced} | own
 
     def _fields(self, values: Values) -> dict[Part, Fields]:
-        fields: dict[Part, Fields] = {part: {} for part in Part}
+        fields: dict[Part, Fields] = {part: {} for part in PARTS}
         for name, value in values.items():
             key = BY_NAME[name]
             if isinstance(value, dict):
@@ -158,7 +159,10 @@ class _Build:
 
     def _check_choices(self, entries: Entries) -> None:
         for group in CHOICES:
-            declared = sorted((entries[name] for name in group if name in entries), key=_place)
+            declared = [entries[name] for name in group if name in entries]
+            if len(declared) < 2:
+                continue
+            declared.sort(key=_place)
             for entry in declared[1:]:
                 first = declared[0].key
                 self.notes.error(
@@ -189,7 +193,7 @@ class _Build:
         if not self.silent:
             return
         first, others = self.silent[0].name, len(self.silent) - 1
-        names = first.text + (f" and {others} more" if others else "")
+        names = quoted(first.text) + (f" and {others} more" if others else "")
         self.notes.warn(
             first,
             f"no command to run for {names}",

@@ -93,7 +93,8 @@ def _agents(draft: Draft, pair: Pair, notes: Notes) -> None:
 def _lone_agent(draft: Draft, mapping: Mapping, folder: str, notes: Notes) -> None:
     name = Scalar(folder.lower(), mapping.line, mapping.column)
     _add(draft, name, (), notes, yaml=True)
-    if "INTERVAL" not in draft.fleet and "SCHEDULE" not in draft.fleet:
+    named = {canonical(key.text) for key, _ in mapping.pairs}
+    if not named & {"PULSE-INTERVAL-MINUTES", "INTERVAL", "SCHEDULE"}:
         notes.warn(
             draft.place,
             "no pulse_interval_minutes: the default here is one hour, not 30 minutes",

@@ -138,12 +138,12 @@ class _Parser:
     def inside(self, number: int, line: str) -> None:
         assert self.drawer is not None
         found = PROPERTY.fullmatch(line)
-        name = canonical(found[1]) if found else ""
-        if found and not found[2] and name == "END":
+        alone = canonical(found[1]) if found and not found[2] else ""
+        if alone == "END":
             self.close_drawer(ended=True)
         elif canonical(self.drawer.text) != "PROPERTIES":
             return
-        elif found and not found[2] and name == "PROPERTIES":
+        elif found and alone == "PROPERTIES":
             self.close_drawer(ended=False)
             self.colon_line(number, found)
         elif found:

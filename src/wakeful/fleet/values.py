@@ -57,9 +57,7 @@ def count(least: int, most: int) -> Reader:
                 f"write at least {least}",
             )
         if not DIGITS.fullmatch(written):
-            raise Mistake(
-                f"expected a whole number, found {quoted(written)}", f"write a number such as {max(least, 3)}"
-            )
+            raise Mistake(f"expected a whole number, found {quoted(written)}", f"write digits, from {least} to {most}")
         number = int(written)
         if not least <= number <= most:
             raise Mistake(

@@ -10,6 +10,7 @@ Laws:
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from wakeful.fleet.diagnostics import Notes, Place, quoted
@@ -17,6 +18,8 @@ from wakeful.fleet.tree import Mapping, Raw, Scalar, Sequence
 
 DEEPEST = 16
 LONGEST_LIST = 1_000
+# The parser itself is slow on a row of brackets, long before it says that they are nested.
+BRACKETS = re.compile(r"(?:[\[{][ \t\r\n]*){33}")
 
 # What the parser says, and what a person can do about it.
 ADVICE = (
@@ -40,6 +43,8 @@ ADVICE = (
     ("undefined alias", "an alias without its anchor", "write the value out"),
 )
 
+TOO_DEEP = (f"nested more than {DEEPEST} levels deep", "a fleet needs five levels at most")
+
 
 class _Refused(Exception):
     """The rest of the file is not worth reading."""
@@ -50,6 +55,11 @@ def parse_yaml(text: str, notes: Notes) -> Mapping | None:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError
 
+    if row := BRACKETS.search(text):
+        line = text.count("\n", 0, row.start()) + 1
+        column = row.start() - (text.rfind("\n", 0, row.start()) + 1) + 1
+        notes.error(Place(line, column), *TOO_DEEP)
+        return None
     builder = _Builder(notes)
     try:
         for event in YAML(typ="safe", pure=True).parse(text):
@@ -68,11 +78,13 @@ def parse_yaml(text: str, notes: Notes) -> Mapping | None:
 
 def _whole(builder: _Builder, notes: Notes) -> Mapping | None:
     root = builder.root
+    if notes.errors:
+        return None
     if isinstance(root, Mapping):
         return root
     if root is None or (isinstance(root, Scalar) and root.empty):
         notes.error(Place(), "the file is empty", "declare at least one agent below agents:")
-    elif not notes.errors:
+    else:
         found = "a list" if isinstance(root, Sequence) else "a word"
         notes.error(root, f"expected a mapping of keys, found {found}", "begin with a key such as agents:")
     return None
@@ -107,6 +119,7 @@ class _Builder:
         self.place = Place()
         self.documents = 0
         self.open: list[_Frame] = []
+        self.aliases: set[str] = set()
 
     def take(self, event: Any) -> None:
         self.place = Place(event.start_mark.line + 1, event.start_mark.column + 1)
@@ -116,7 +129,10 @@ class _Builder:
                 if self.documents > 1:
                     self.refuse("a second document begins here", "keep one document to a file")
             case "AliasEvent":
-                self.notes.error(self.place, f"the alias *{event.anchor} is refused", "write the value out")
+                # Once for each name: a bomb has thousands.
+                if event.anchor not in self.aliases:
+                    self.aliases.add(event.anchor)
+                    self.notes.error(self.place, f"the alias *{event.anchor} is refused", "write the value out")
                 self.put(Scalar("", self.place.line, self.place.column))
             case "ScalarEvent":
                 self.refuse_extras(event)
@@ -141,7 +157,7 @@ class _Builder:
 
     def begin(self, kind: str) -> None:
         if len(self.open) >= DEEPEST:
-            self.refuse(f"nested more than {DEEPEST} levels deep", "a fleet needs four levels at most")
+            self.refuse(*TOO_DEEP)
         self.open.append(_Frame(kind, self.place))
 
     def end(self) -> None:

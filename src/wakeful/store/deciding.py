@@ -52,7 +52,6 @@ class Deciding(Declaring):
                 return Decision(wake=wake.id, verdict=refuse("moot", "this wake was decided since"))
             wake = to_wake(row)
         else:
-            self._must_exist(wake)
             wake = self._trace(wake)
             waiting = self._waiting(wake)
             if waiting is not None:
@@ -64,6 +63,8 @@ class Deciding(Declaring):
         """The first agent behind the target that is admitted; else what the best placed one was told."""
         first: tuple[Gathered | None, Verdict] | None = None
         rows: list[Row | None] = [*candidates(self.session, wake)]
+        if not rows:
+            self._must_exist(wake)
         for row in rows or [None]:
             gathered = None if row is None else self.gather(self.session, wake, row, now)
             facts = gathered.facts if gathered else Facts(now=now, moot=f"no agent answers to {target_of(wake)}")
@@ -127,13 +128,10 @@ class Deciding(Declaring):
             reserved_tokens=reserved.tokens,
             now=to_micros(now),
         )
-        scope = agent_total(agent.address)
-        if charge:
-            self.add_total(scope, gathered.day, "wakes", 1)
-            self.add_total(pair_total(wake.sender, agent.address), gathered.day, "wakes", 1)
-        for measure, amount in (("usd", reserved.usd), ("tokens", reserved.tokens)):
-            self.add_total(scope, gathered.day, measure, amount)
-            self.add_total("fleet", gathered.fleet_day, measure, amount)
+        usd, tokens = reserved.usd, reserved.tokens
+        self.add_total(agent_total(agent.address), gathered.day, wakes=int(charge), usd=usd, tokens=tokens)
+        self.add_total(pair_total(wake.sender, agent.address), gathered.day, wakes=int(charge))
+        self.add_total("fleet", gathered.fleet_day, usd=usd, tokens=tokens)
         if wake.subject is Subject.task and run is not None:
             self._lease(run, id, wake, gathered, now)
         return run

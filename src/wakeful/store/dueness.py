@@ -16,7 +16,7 @@ UNCLAIMED_FOR = timedelta(seconds=5)
 # How far down the queue for a slot we look, so that an agent's better wake may take its older one's place.
 _WINDOW = 32
 
-_RING_CAUSES = {Ring.news: Cause.news, Ring.peer: Cause.peer, Ring.operator: Cause.operator}
+_RING_CAUSES = {Ring.silent: Cause.news, Ring.news: Cause.news, Ring.peer: Cause.peer, Ring.operator: Cause.operator}
 
 
 class Dueness(SqlBase):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -63,14 +64,14 @@ def fact_parameters(wake: Wake, agent: Agent, now: datetime) -> Row:
     return {
         "agent": agent.name,
         "address": agent.address,
-        "target": wake.agent or "",
+        "target": wake.agent,
+        "place": wake.agent or wake.role,
         "wake": wake.id,
         "by_run": wake.by_run,
         "task": wake.task,
         "pool": wake.pool.value,
         "requested_at": to_micros(wake.requested_at),
         "slots": slot_limit(limits, wake.pool),
-        "burst": limits.burst,
         "burst_since": to_micros(now - limits.burst_window),
         "agent_total": agent_total(agent.address),
         "pair_total": pair_total(wake.sender, agent.address),
@@ -124,15 +125,12 @@ def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, now: datetime) ->
 
 
 def _pause(row: Row) -> Pause | None:
-    if row["pause_scope"] is None:
-        return None
-    return Pause(
-        scope=row["pause_scope"],
-        owner=row["pause_owner"],
-        reason=row["pause_reason"],
-        since=from_micros(row["pause_since"]),
-        until=moment_or_none(row["pause_until"]),
-    )
+    """The widest pause that holds this wake."""
+    for column in ("fleet_pause", "agent_pause", "address_pause", "source_pause"):
+        if row[column] is not None:
+            scope, owner, reason, since, until = json.loads(row[column])
+            return Pause(scope=scope, owner=owner, reason=reason, since=from_micros(since), until=moment_or_none(until))
+    return None
 
 
 def why_moot(row: Row, wake: Wake, standing: Standing, agent_row: Row, now: datetime) -> str | None:

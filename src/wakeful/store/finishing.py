@@ -36,12 +36,13 @@ class Finishing(Running):
     def _finish_one(self, end: Finish, settle: Settle, now: datetime) -> Outcome:
         row = self._open_run(end.run, end.epoch)
         run = to_run(row)
-        agent = self.read_agent(self._row("agent_row", agent=run.agent))
+        agent_row = self._row("agent_row", agent=run.agent)
+        agent = self.read_agent(agent_row)
         standing = to_standing(self._row("standing_row", agent=run.agent))
         began_with = self.pinned_lifecycle(run.agent, run.version)
         settled = settle(run, end.ending, standing, agent, now, began_with=began_with)
         self._end(row, end, settled, now)
-        self._move(row, run, settled, now)
+        self._move(row, agent_row, run, settled, now)
         self._settle_items(run, settled, now)
         own = {part.task: part for part in end.tasks}
         for task in self.session.all("tasks_of_run", run=run.id):
@@ -76,10 +77,11 @@ class Finishing(Running):
             estimated=int(settled.bill.estimated),
         )
 
-    def _move(self, row: Row, run: Run, settled: Settlement, now: datetime) -> None:
+    def _move(self, row: Row, agent_row: Row, run: Run, settled: Settlement, now: datetime) -> None:
         standing = settled.standing
-        beat_ended = run.subject is Subject.beat
-        moved = beat_ended and settled.answered
+        timed = agent_row["enabled"] and agent_row["removed_at"] is None
+        moved = run.subject is Subject.beat and settled.answered
+        timer = self.session.one("waiting_like", agent=run.agent, cause="timer", subject="beat", task=None, slot="")
         self.session.run(
             "move_standing",
             agent=run.agent,
@@ -87,13 +89,13 @@ class Finishing(Running):
             hits=standing.position.hits,
             idle_streak=standing.idle_streak,
             failure_streak=standing.failure_streak,
-            due_at=micros_or_none(standing.due_at),
+            due_at=micros_or_none(standing.due_at) if timed else None,
             gates=dump(standing.gates or {}),
             costs=dump(standing.costs),
             last_outcome=standing.last_outcome,
             now=to_micros(now),
             moved=int(moved),
-            beat_ended=int((beat_ended and row["slot"] == "") or row["cause"] == "timer"),
+            asked=int(timer is not None),
         )
         if moved:
             self.session.run("forget_steps", subject=beat_subject(run.agent, row["beat"]))
@@ -114,14 +116,11 @@ class Finishing(Running):
                 self.session.run("sweep_item", item=item["id"], ring_at=to_micros(now + SWEEP))
 
     def _account(self, row: Row, agent: Agent, settled: Settlement, ending: Ending) -> None:
-        spent, scope = settled.bill.spend, agent_total(agent.address)
-        for measure, amount in (
-            ("usd", spent.usd - row["reserved_usd"]),
-            ("tokens", spent.tokens - row["reserved_tokens"]),
-        ):
-            self.add_total(scope, row["day"], measure, amount)
-            self.add_total("fleet", row["fleet_day"], measure, amount)
-        self.add_total(scope, row["day"], "ms", int(ending.elapsed.total_seconds() * 1000))
+        usd = settled.bill.spend.usd - row["reserved_usd"]
+        tokens = settled.bill.spend.tokens - row["reserved_tokens"]
+        ms = int(ending.elapsed.total_seconds() * 1000)
+        self.add_total(agent_total(agent.address), row["day"], ms=ms, usd=usd, tokens=tokens)
+        self.add_total("fleet", row["fleet_day"], ms=ms, usd=usd, tokens=tokens)
 
     def _wake_waiting(self, agent: Agent, now: datetime) -> None:
         """Whoever waited for this agent is tried again."""

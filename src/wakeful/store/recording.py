@@ -120,6 +120,7 @@ def _parameters(item: NewItem, now: datetime, waits_for: int) -> Row:
     if message and item.agent is None:
         raise Mistake("a message needs an agent", "name the agent that it is for")
     micros = to_micros(now)
+    silent = not message or item.ring is Ring.silent
     return {
         "kind": item.kind.value,
         "state": "open" if message else "pending",
@@ -131,9 +132,9 @@ def _parameters(item: NewItem, now: datetime, waits_for: int) -> Row:
         "body": item.body,
         "type": item.type.value,
         "priority": PRIORITY_RANKS[item.priority],
-        "ring": item.ring.value if message else "silent",
-        "ring_at": to_micros(max(now, item.not_before)) if item.not_before else micros,
-        "sweep_at": to_micros(now + SWEEP) if message and item.ring is Ring.silent else None,
+        "ring": "silent" if silent else item.ring.value,
+        "ring_at": None if silent else micros_or_none(item.not_before) or micros,
+        "sweep_at": to_micros(now + SWEEP) if message and silent else None,
         "dedupe": item.dedupe,
         "source": item.source,
         "external_id": None,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ class _Connection:
 
     def __init__(self, connection: apsw.Connection, queries: dict[str, Query]) -> None:
         self.connection = connection
+        # Without this a statement that touches a partial index is prepared anew for every new value that is bound.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._queries = queries
         self._columns: dict[str, tuple[str, ...]] = {}
 
@@ -84,7 +86,7 @@ class SqliteSession(_Connection):
         super().__init__(apsw.Connection(str(path), flags=flags, statementcachesize=256), load_queries("sqlite"))
         self.path = path
         self.probe = probe
-        self._depth = 0
+        self.depth = 0
         self._local = threading.local()
         self._readers: list[Reader] = []
         self._prepare(durable)
@@ -105,53 +107,8 @@ class SqliteSession(_Connection):
                 "name another data folder, or restore this file from a backup; it was left untouched",
             ) from error
 
-    @contextmanager
-    def transaction(self, site: str) -> Iterator[None]:
-        if self._depth:
-            with self._savepoint():
-                yield
-            return
-        self._begin()
-        try:
-            yield
-            if self.probe:
-                self.probe("before", site)
-            self._commit()
-        except BaseException:
-            self._rollback()
-            raise
-        finally:
-            self._depth = 0
-        if self.probe:
-            self.probe("after", site)
-
-    def _begin(self) -> None:
-        try:
-            self.connection.execute("BEGIN IMMEDIATE")
-        except apsw.BusyError as error:
-            raise Busy(f"{self.path} is locked by another process") from error
-        self._depth = 1
-
-    def _commit(self) -> None:
-        self.connection.execute("COMMIT")
-
-    def _rollback(self) -> None:
-        if self.connection.in_transaction:
-            self.connection.execute("ROLLBACK")
-
-    @contextmanager
-    def _savepoint(self) -> Iterator[None]:
-        self.connection.execute("SAVEPOINT part")
-        self._depth += 1
-        try:
-            yield
-        except BaseException:
-            self.connection.execute("ROLLBACK TO part")
-            raise
-        finally:
-            self._depth -= 1
-            if self.connection.in_transaction:
-                self.connection.execute("RELEASE part")
+    def transaction(self, site: str) -> AbstractContextManager[None]:
+        return _Part(self) if self.depth else _Whole(self, site)
 
     def run(self, query: str, **parameters: Any) -> int:
         before = self.connection.total_changes()
@@ -160,9 +117,9 @@ class SqliteSession(_Connection):
         return self.connection.total_changes() - before
 
     def insert(self, query: str, **parameters: Any) -> int | None:
-        for row in self._execute(query, parameters):
-            return int(row[0])
-        return None
+        # RETURNING would build a temporary table for every row.
+        self._execute(query, parameters)
+        return self.connection.last_insert_rowid() if self.connection.changes() else None
 
     def many(self, query: str, rows: Iterable[Row]) -> None:
         compiled = self._queries[query]
@@ -182,6 +139,60 @@ class SqliteSession(_Connection):
             reader.close()
         self._readers.clear()
         super().close()
+
+
+class _Whole:
+    """A transaction of its own: begun at once, committed at the end, told to the probe on both sides."""
+
+    __slots__ = ("session", "site")
+
+    def __init__(self, session: SqliteSession, site: str) -> None:
+        self.session = session
+        self.site = site
+
+    def __enter__(self) -> None:
+        try:
+            self.session.connection.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError as error:
+            raise Busy(f"{self.session.path} is locked by another process") from error
+        self.session.depth = 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        session = self.session
+        session.depth = 0
+        try:
+            if kind is None:
+                if session.probe:
+                    session.probe("before", self.site)
+                session.connection.execute("COMMIT")
+        finally:
+            # After a commit there is nothing to undo; after anything else there may be.
+            if session.connection.in_transaction:
+                session.connection.execute("ROLLBACK")
+        if kind is None and session.probe:
+            session.probe("after", self.site)
+
+
+class _Part:
+    """A transaction inside another: a savepoint, undone alone."""
+
+    __slots__ = ("session",)
+
+    def __init__(self, session: SqliteSession) -> None:
+        self.session = session
+
+    def __enter__(self) -> None:
+        self.session.connection.execute("SAVEPOINT part")
+        self.session.depth += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        connection = self.session.connection
+        self.session.depth -= 1
+        # An error such as a full disk may have undone the whole transaction, and the savepoint with it.
+        if connection.in_transaction:
+            if kind is not None:
+                connection.execute("ROLLBACK TO part")
+            connection.execute("RELEASE part")
 
 
 def _create(path: Path) -> None:

@@ -72,7 +72,7 @@ class SqlStore(Recording, Dueness, Deciding, Tasking):
     ) -> list[RunRow]:
         reader = self.session.reader()
         if open:
-            return [to_run_row(row) for row in reader.all("open_runs", agent=agent)]
+            return [to_run_row(row) for row in reader.all("open_runs", agent=agent, after=after, limit=limit)]
         flag = None if open is None else int(open)
         rows = reader.all("list_runs", agent=agent, open=flag, after=after, limit=limit)
         return [to_run_row(row) for row in rows]
@@ -92,8 +92,8 @@ class SqlStore(Recording, Dueness, Deciding, Tasking):
         return [to_event(row) for row in rows]
 
     def total(self, scope: str, day: str, measure: str) -> int:
-        row = self.session.reader().one("total_row", scope=scope, day=day, measure=measure)
-        return 0 if row is None else int(row["amount"])
+        row = self.session.reader().one("total_row", scope=scope, day=day)
+        return 0 if row is None else int(row[measure])
 
     def why(self, wake: Wake, now: datetime) -> Why:
         reader = self.session.reader()

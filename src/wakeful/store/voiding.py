@@ -13,9 +13,9 @@ from wakeful.store.session import Row
 
 
 class Voiding(SqlBase):
-    def add_total(self, scope: str, day: str, measure: str, amount: int) -> None:
-        if amount:
-            self.session.run("add_total", scope=scope, day=day, measure=measure, amount=amount)
+    def add_total(self, scope: str, day: str, *, wakes: int = 0, ms: int = 0, usd: int = 0, tokens: int = 0) -> None:
+        if wakes or ms or usd or tokens:
+            self.session.run("add_total", scope=scope, day=day, wakes=wakes, ms=ms, usd=usd, tokens=tokens)
 
     def void_run(self, run: int, epoch: int, now: datetime) -> None:
         row = self.session.one("run_with_wake", run=run)
@@ -32,13 +32,10 @@ class Voiding(SqlBase):
         self.event(EventKind.voided, now, agent=row["agent"], wake=row["wake"], run=run, fields=fields)
 
     def _refund(self, row: Row) -> None:
-        scope = agent_total(row["address"])
-        if row["charged"]:
-            self.add_total(scope, row["day"], "wakes", -1)
-            self.add_total(pair_total(row["sender"], row["address"]), row["day"], "wakes", -1)
-        for measure, amount in (("usd", row["reserved_usd"]), ("tokens", row["reserved_tokens"])):
-            self.add_total(scope, row["day"], measure, -amount)
-            self.add_total("fleet", row["fleet_day"], measure, -amount)
+        usd, tokens, charged = -row["reserved_usd"], -row["reserved_tokens"], row["charged"]
+        self.add_total(agent_total(row["address"]), row["day"], wakes=-charged, usd=usd, tokens=tokens)
+        self.add_total(pair_total(row["sender"], row["address"]), row["day"], wakes=-charged)
+        self.add_total("fleet", row["fleet_day"], usd=usd, tokens=tokens)
 
     def wait_again(self, wake: int, attempt: int, at: datetime, now: datetime, *, charged: bool) -> None:
         """Back to waiting; or part of the one that waits already, for there is one of a kind."""

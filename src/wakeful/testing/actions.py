@@ -56,11 +56,11 @@ def draw_schedule(dice: Random, length: timedelta) -> list[tuple[timedelta, str]
 
 # -- who and what ---------------------------------------------------------------------------------------------
 def someone(world: World) -> str:
-    return world.dice.choice(world.fleet.agents).name
+    return world.dice.choice(world.known.agents).name
 
 
 def address(world: World) -> str:
-    return world.dice.choice(world.fleet.agents).address
+    return world.dice.choice(world.known.agents).address
 
 
 def _fresh(world: World, prefix: str) -> str:
@@ -226,11 +226,11 @@ def setting(world: World) -> None:
 
 
 def edit(world: World) -> None:
-    if world.driver is None or world.dice.random() < 0.2:
-        world.fleet = edit_fleet(world.dice, world.fleet, world.start)
-        return
+    """The file is changed; the engine reads it again at once, or only when it is next started."""
     world.fleet = edit_fleet(world.dice, world.fleet, world.start)
-    world.driver.declare(world.fleet)
+    if world.driver is not None and world.dice.random() < 0.8:
+        world.driver.declare(world.fleet)
+        world.known = world.fleet
 
 
 def kill(world: World) -> None:

@@ -65,7 +65,7 @@ class Mirrors:
         world.store.observe(source, agent, things, call.at)
 
     def resync(self, world: World, agent: str) -> None:
-        if agent in self.things and world.fleet.agent(agent) is not None:
+        if agent in self.things and world.known.agent(agent) is not None:
             self.observe(world, agent)
 
     def resync_all(self, world: World) -> None:

@@ -44,7 +44,9 @@ class World:
         self.start = draw_start(shape)
         self.clock = VirtualClock(self.start)
         self.witness = Witness(self.clock)
+        # What the file says, and what the engine last read of it.
         self.fleet: Fleet = draw_fleet(shape, self.start)
+        self.known: Fleet = self.fleet
         self.length = timedelta(days=days or shape.choice((0.5, 1, 1, 1, 2, 3)))
         self.habits: dict[str, Habits] = {}
         self.runner = VirtualRunner(self._script)
@@ -128,6 +130,7 @@ class World:
         driver = Driver(self.store, self.runner, self.witness, self.faults)
         try:
             driver.boot(self.fleet)
+            self.known = self.fleet
         except Crash as crash:
             self.crash(str(crash))
             return

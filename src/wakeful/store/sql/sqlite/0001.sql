@@ -73,6 +73,7 @@ CREATE TABLE item (
     type         TEXT NOT NULL,
     priority     INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 3),
     ring         TEXT NOT NULL CHECK (ring IN ('silent', 'news', 'peer', 'operator')),
+    -- When it rings, if nobody has shown it by then; a silent item has none, unless no timer would ever show it.
     ring_at      INTEGER,
     dedupe       TEXT,
     source       TEXT,
@@ -104,16 +105,16 @@ CREATE TABLE item (
     CHECK ((kind = 'task' AND held_by IS NOT NULL) = (state = 'in_progress')),
     CHECK (held_by IS NULL OR closed_at IS NULL),
     CHECK (agent IS NOT NULL OR role IS NOT NULL),
-    CHECK ((ring = 'silent') = (ring_at IS NULL)),
+    CHECK (ring = 'silent' OR ring_at IS NOT NULL),
     CHECK (external_id IS NULL OR source IS NOT NULL)
 ) STRICT;
 
 CREATE UNIQUE INDEX item_dedupe ON item (dedupe) WHERE dedupe IS NOT NULL;
 CREATE UNIQUE INDEX item_external ON item (source, external_id) WHERE external_id IS NOT NULL AND closed_at IS NULL;
 CREATE INDEX item_open ON item (agent, id) WHERE kind = 'message' AND closed_at IS NULL;
-CREATE INDEX item_ringing ON item (ring_at) WHERE ring <> 'silent' AND asked IS NULL AND closed_at IS NULL;
+CREATE INDEX item_ringing ON item (ring_at) WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL;
 CREATE INDEX item_unanswered ON item (agent, ring_at)
-    WHERE ring <> 'silent' AND closed_at IS NULL AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0);
+    WHERE ring_at IS NOT NULL AND closed_at IS NULL AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0);
 CREATE INDEX item_held ON item (held_by) WHERE held_by IS NOT NULL;
 -- `asked` is set while a wake for the task waits, so that a long queue is read from its head.
 CREATE INDEX item_ready ON item (priority DESC, id)
@@ -167,12 +168,14 @@ CREATE UNIQUE INDEX wake_waiting ON wake (coalesce(agent, ''), cause, subject, c
     WHERE state = 'waiting';
 CREATE UNIQUE INDEX wake_slot ON wake (agent, slot) WHERE slot <> '';
 CREATE INDEX wake_retry ON wake (retry_at) WHERE state = 'waiting' AND retry_at IS NOT NULL;
-CREATE INDEX wake_for_slot ON wake (pool, rank, requested_at) WHERE state = 'waiting' AND guard = 'slots';
+CREATE INDEX wake_for_slot ON wake (pool, requested_at) WHERE state = 'waiting' AND guard = 'slots';
+CREATE INDEX wake_place ON wake (coalesce(agent, role), requested_at) WHERE state = 'waiting' AND guard = 'slots';
 CREATE INDEX wake_of_agent ON wake (agent, id);
 CREATE INDEX wake_task ON wake (coalesce(agent, ''), coalesce(role, '')) WHERE state = 'waiting' AND cause = 'task';
 CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL AND state IN ('waiting', 'admitted');
 CREATE INDEX wake_peer ON wake (agent, decided_at) WHERE cause = 'peer' AND charged = 1;
-CREATE INDEX wake_guard ON wake (guard) WHERE state = 'waiting';
+CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard = 'busy';
+CREATE INDEX wake_paused ON wake (agent) WHERE state = 'waiting' AND guard = 'paused';
 
 CREATE TABLE run (
     id             INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -213,7 +216,8 @@ CREATE TABLE run (
 CREATE UNIQUE INDEX run_open ON run (agent) WHERE ended_at IS NULL;
 CREATE INDEX run_pool ON run (pool) WHERE ended_at IS NULL;
 CREATE INDEX run_unclaimed ON run (admitted_at) WHERE state = 'admitted';
-CREATE INDEX run_of_agent ON run (agent, admitted_at);
+CREATE INDEX run_of_agent ON run (agent, id);
+CREATE INDEX run_burst ON run (agent, admitted_at) WHERE cause IN ('timer', 'peer', 'news') AND state <> 'void';
 CREATE INDEX run_of_wake ON run (wake);
 
 CREATE TABLE run_item (
@@ -257,9 +261,11 @@ CREATE TABLE pause (
 CREATE TABLE total (
     scope    TEXT NOT NULL,
     day      TEXT NOT NULL,
-    measure  TEXT NOT NULL,
-    amount   INTEGER NOT NULL CHECK (amount >= 0),
-    PRIMARY KEY (scope, day, measure)
+    wakes    INTEGER NOT NULL DEFAULT 0 CHECK (wakes >= 0),
+    ms       INTEGER NOT NULL DEFAULT 0 CHECK (ms >= 0),
+    usd      INTEGER NOT NULL DEFAULT 0 CHECK (usd >= 0),
+    tokens   INTEGER NOT NULL DEFAULT 0 CHECK (tokens >= 0),
+    PRIMARY KEY (scope, day)
 ) WITHOUT ROWID, STRICT;
 
 CREATE TABLE node (

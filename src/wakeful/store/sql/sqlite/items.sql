@@ -2,14 +2,12 @@
 INSERT INTO item (kind, state, agent, role, sender, origin, subject, body, type, priority, ring, ring_at, dedupe,
     source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, by_run, created_at)
 VALUES (:kind, :state, :agent, :role, :sender, :origin, :subject, :body, :type, :priority,
+    :ring,
     -- Nobody's timer would ever show a silent message to such an agent: it rings late instead of never.
-    CASE WHEN :sweep_at IS NOT NULL AND (SELECT timerless FROM address WHERE name = :agent) THEN 'news' ELSE :ring END,
-    CASE WHEN :sweep_at IS NOT NULL AND (SELECT timerless FROM address WHERE name = :agent) THEN :sweep_at
-         WHEN :ring = 'silent' THEN NULL ELSE :ring_at END,
+    CASE WHEN :sweep_at IS NULL THEN :ring_at ELSE (SELECT :sweep_at FROM address WHERE name = :agent AND timerless) END,
     :dedupe, :source, :external_id, :fingerprint, :max_retries, :key, :not_before, :tags, :waits_for, :reply_to,
     :by_run, :now)
-ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING
-RETURNING id;
+ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING;
 
 -- name: item_by_dedupe
 SELECT id, kind, agent, role, subject, body FROM item WHERE dedupe = :dedupe;

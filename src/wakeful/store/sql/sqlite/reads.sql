@@ -32,7 +32,8 @@ SELECT r.id, r.agent, r.wake, r.cause, r.subject, r.state, r.epoch, r.attempt, r
     r.admitted_at, r.started_at, r.ended_at, r.spent_usd, r.spent_tokens,
     (SELECT json_group_array(s.item) FROM run_item s WHERE s.run = r.id) AS shown,
     (SELECT json_group_array(t.item) FROM attempt t WHERE t.run = r.id) AS tasks
-FROM run r WHERE r.ended_at IS NULL AND (:agent IS NULL OR r.agent = :agent) ORDER BY r.id;
+FROM run r WHERE r.ended_at IS NULL AND r.id > :after AND (:agent IS NULL OR r.agent = :agent)
+ORDER BY r.id LIMIT :limit;
 
 -- name: list_wakes
 SELECT w.id, w.agent, w.role, w.cause, w.subject, w.sender, w.reason, w.item, w.task, w.source, w.by_run, w.root,

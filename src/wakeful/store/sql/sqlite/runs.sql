@@ -49,7 +49,7 @@ WHERE id = :run AND epoch = :epoch AND state = 'running';
 -- name: move_standing
 UPDATE standing SET state = :state, hits = :hits, idle_streak = :idle_streak, failure_streak = :failure_streak,
     due_at = :due_at, gates = :gates, costs = :costs, last_outcome = :last_outcome, last_ended_at = :now,
-    beat = beat + :moved, asked = CASE WHEN :beat_ended THEN 0 ELSE asked END
+    beat = beat + :moved, asked = :asked
 WHERE agent = :agent;
 
 -- name: retry_busy

@@ -3,35 +3,45 @@
 SELECT
     s.state, s.hits, s.idle_streak, s.failure_streak, s.due_at, s.epoch, s.beat, s.gates, s.costs, s.last_outcome,
     s.last_ended_at, s.agent,
-    p.scope AS pause_scope, p.owner AS pause_owner, p.reason AS pause_reason, p.since AS pause_since,
-    p.until AS pause_until,
+    (SELECT json_array(p.scope, p.owner, p.reason, p.since, p.until) FROM pause p
+        WHERE p.scope = 'fleet' AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS fleet_pause,
+    (SELECT json_array(p.scope, p.owner, p.reason, p.since, p.until) FROM pause p
+        WHERE p.scope = :pause_agent AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS agent_pause,
+    (SELECT json_array(p.scope, p.owner, p.reason, p.since, p.until) FROM pause p
+        WHERE p.scope = :pause_address AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS address_pause,
+    (SELECT json_array(p.scope, p.owner, p.reason, p.since, p.until) FROM pause p
+        WHERE p.scope = :pause_source AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS source_pause,
     (SELECT count(*) FROM wake w WHERE w.by_run = :by_run AND w.state IN ('waiting', 'admitted')
         AND w.cause = 'peer' AND w.id <> :wake) AS wakes_by_run,
-    (SELECT max(w.decided_at) FROM wake w WHERE w.agent = :target AND w.cause = 'peer' AND w.charged = 1
-        AND w.id <> :wake) AS last_peer_wake_at,
-    (SELECT amount FROM total WHERE scope = :agent_total AND day = :day AND measure = 'wakes') AS wakes_today,
-    (SELECT amount FROM total WHERE scope = :pair_total AND day = :day AND measure = 'wakes') AS pair_wakes_today,
-    (SELECT amount FROM total WHERE scope = :agent_total AND day = :day AND measure = 'ms') AS ms_today,
-    (SELECT amount FROM total WHERE scope = :agent_total AND day = :day AND measure = 'usd') AS usd_today,
-    (SELECT amount FROM total WHERE scope = :agent_total AND day = :day AND measure = 'tokens') AS tokens_today,
-    (SELECT amount FROM total WHERE scope = 'fleet' AND day = :fleet_day AND measure = 'usd') AS fleet_usd,
-    (SELECT amount FROM total WHERE scope = 'fleet' AND day = :fleet_day AND measure = 'tokens') AS fleet_tokens,
-    (SELECT count(*) FROM (SELECT 1 FROM run r WHERE r.agent = :agent AND r.admitted_at > :burst_since
-        AND r.cause IN ('timer', 'peer', 'news') AND r.state <> 'void' LIMIT :burst)) AS burst_starts,
+    (SELECT w.decided_at FROM wake w WHERE w.agent = :target AND w.cause = 'peer' AND w.charged = 1
+        AND w.id <> :wake ORDER BY w.decided_at DESC LIMIT 1) AS last_peer_wake_at,
+    own.wakes AS wakes_today, own.ms AS ms_today, own.usd AS usd_today, own.tokens AS tokens_today,
+    pair.wakes AS pair_wakes_today, whole.usd AS fleet_usd, whole.tokens AS fleet_tokens,
+    (SELECT count(*) FROM run r WHERE r.agent = :agent AND r.admitted_at > :burst_since
+        AND r.cause IN ('timer', 'peer', 'news') AND r.state <> 'void') AS burst_starts,
     (SELECT r.id FROM run r WHERE r.agent = :agent AND r.ended_at IS NULL) AS open_run,
     (SELECT count(*) FROM run r WHERE r.pool = :pool AND r.ended_at IS NULL) AS slots_open,
     -- Whoever waits longer for a slot of this pool is served first.
-    (SELECT count(*) FROM (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.guard = 'slots' AND w.pool = :pool
-        AND w.requested_at < :requested_at AND w.id <> :wake AND coalesce(w.agent, '') <> :target
-        LIMIT :slots)) AS slots_ahead,
-    EXISTS (SELECT 1 FROM item i WHERE i.agent IN (:agent, :address) AND i.ring <> 'silent' AND i.ring_at <= :now
+    CASE WHEN EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.guard = 'slots' AND w.pool = :pool)
+        THEN (SELECT count(*) FROM (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.guard = 'slots'
+            AND w.pool = :pool AND coalesce(w.agent, w.role) <> :place
+            -- An agent's better wake stands where its oldest one does.
+            AND w.requested_at < min(:requested_at, coalesce((SELECT min(v.requested_at) FROM wake v
+                WHERE v.state = 'waiting' AND v.guard = 'slots' AND v.pool = :pool
+                AND coalesce(v.agent, v.role) = :place), :requested_at))
+            LIMIT :slots))
+        ELSE 0 END AS slots_ahead,
+    EXISTS (SELECT 1 FROM item i WHERE i.agent = :agent AND i.ring_at IS NOT NULL AND i.ring_at <= :now
         AND i.closed_at IS NULL AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0)
-        AND i.held_by IS NULL) AS rings,
-    t.state AS task_state, t.waits_for AS task_waits_for, t.not_before AS task_not_before, t.error AS task_error
+        AND i.held_by IS NULL)
+    OR (:address <> :agent AND EXISTS (SELECT 1 FROM item i WHERE i.agent = :address AND i.ring_at IS NOT NULL
+        AND i.ring_at <= :now AND i.closed_at IS NULL
+        AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0) AND i.held_by IS NULL)) AS rings,
+    t.state AS task_state, t.waits_for AS task_waits_for, t.not_before AS task_not_before
 FROM standing s
-LEFT JOIN (SELECT scope, owner, reason, since, until FROM pause
-    WHERE scope IN ('fleet', :pause_agent, :pause_address, :pause_source) AND (until IS NULL OR until > :now)
-    ORDER BY until IS NULL DESC, until DESC, scope LIMIT 1) p ON 1
+LEFT JOIN total own ON own.scope = :agent_total AND own.day = :day
+LEFT JOIN total pair ON pair.scope = :pair_total AND pair.day = :day
+LEFT JOIN total whole ON whole.scope = 'fleet' AND whole.day = :fleet_day
 LEFT JOIN item t ON t.id = :task
 WHERE s.agent = :agent;
 
@@ -39,7 +49,7 @@ WHERE s.agent = :agent;
 -- Who may take a wake that names an address: the idle first, then whoever has rested longest.
 SELECT a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at
 FROM agent a JOIN standing s ON s.agent = a.name
-WHERE a.address = :target AND a.removed_at IS NULL
+WHERE a.address = :target AND a.removed_at IS NULL AND a.enabled
 ORDER BY EXISTS (SELECT 1 FROM run r WHERE r.agent = a.name AND r.ended_at IS NULL),
     coalesce(s.last_ended_at, 0), a.name
 LIMIT :limit;
@@ -47,7 +57,7 @@ LIMIT :limit;
 -- name: role_candidates
 SELECT a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at
 FROM role o JOIN agent a ON a.name = o.agent JOIN standing s ON s.agent = a.name
-WHERE o.role = :role AND a.removed_at IS NULL
+WHERE o.role = :role AND a.removed_at IS NULL AND a.enabled
 ORDER BY EXISTS (SELECT 1 FROM run r WHERE r.agent = a.name AND r.ended_at IS NULL),
     coalesce(s.last_ended_at, 0), a.name
 LIMIT :limit;
@@ -66,12 +76,12 @@ FROM wake WHERE id = :wake AND state = 'waiting';
 
 -- name: sweep_item
 -- No beat will ever show it: the sweep will.
-UPDATE item SET asked = NULL, ring = 'news', ring_at = :ring_at
+UPDATE item SET asked = NULL, ring = 'silent', ring_at = :ring_at
 WHERE id = :item AND closed_at IS NULL AND (SELECT timerless FROM address WHERE name = item.agent);
 
 -- name: ring_again
 UPDATE item SET asked = NULL
-WHERE agent IN (:agent, :address) AND ring <> 'silent' AND closed_at IS NULL
+WHERE agent IN (:agent, :address) AND ring_at IS NOT NULL AND closed_at IS NULL
     AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0);
 
 -- name: put_wake
@@ -79,8 +89,7 @@ INSERT INTO wake (agent, role, cause, subject, state, sender, reason, item, task
     lineage_usd, slot, attempt, charged, joined, guard, verdict, retry_at, rank, pool, requested_at, decided_at)
 VALUES (:agent, :role, :cause, :subject, :state, :sender, :reason, :item, :task, :source, :by_run, :root, :depth,
     :lineage_usd, :slot, :attempt, :charged, :joined, :guard, :verdict, :retry_at, :rank, :pool, :requested_at,
-    :decided_at)
-RETURNING id;
+    :decided_at);
 
 -- name: decide_wake
 UPDATE wake SET state = :state, charged = :charged, guard = :guard, verdict = :verdict, retry_at = :retry_at,
@@ -93,18 +102,19 @@ SELECT w.id, w.root, w.depth, w.lineage_usd, r.spent_usd FROM run r JOIN wake w 
 UPDATE standing SET asked = :asked WHERE agent = :agent;
 
 -- name: add_total
-INSERT INTO total (scope, day, measure, amount) VALUES (:scope, :day, :measure, :amount)
-ON CONFLICT (scope, day, measure) DO UPDATE SET amount = amount + :amount;
+INSERT INTO total (scope, day, wakes, ms, usd, tokens)
+VALUES (:scope, :day, max(:wakes, 0), max(:ms, 0), max(:usd, 0), max(:tokens, 0))
+ON CONFLICT (scope, day) DO UPDATE SET
+    wakes = wakes + :wakes, ms = ms + :ms, usd = usd + :usd, tokens = tokens + :tokens;
 
 -- name: total_row
-SELECT amount FROM total WHERE scope = :scope AND day = :day AND measure = :measure;
+SELECT wakes, ms, usd, tokens FROM total WHERE scope = :scope AND day = :day;
 
 -- name: open_run
 INSERT INTO run (agent, wake, cause, subject, pool, state, version, position, hits, beat, attempt, charged, day,
     fleet_day, reserved_usd, reserved_tokens, admitted_at)
 VALUES (:agent, :wake, :cause, :subject, :pool, 'admitted', :version, :position, :hits, :beat, :attempt, :charged,
-    :day, :fleet_day, :reserved_usd, :reserved_tokens, :now)
-RETURNING id;
+    :day, :fleet_day, :reserved_usd, :reserved_tokens, :now);
 
 -- name: due_standings
 SELECT agent, due_at FROM standing WHERE asked = 0 AND due_at IS NOT NULL AND due_at <= :now
@@ -122,7 +132,7 @@ FROM wake WHERE state = 'waiting' AND guard = 'slots' AND pool = :pool ORDER BY 
 
 -- name: ringing_items
 SELECT id, agent, ring, sender, source, by_run, ring_at FROM item
-WHERE ring <> 'silent' AND asked IS NULL AND closed_at IS NULL AND ring_at <= :now
+WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL AND ring_at <= :now
     AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
 ORDER BY ring_at LIMIT :limit;
 
@@ -136,7 +146,7 @@ SELECT min(at) AS at FROM (
     SELECT min(due_at) AS at FROM standing WHERE asked = 0 AND due_at IS NOT NULL AND due_at > :now
     UNION ALL SELECT min(retry_at) FROM wake WHERE state = 'waiting' AND retry_at IS NOT NULL AND retry_at > :now
     UNION ALL SELECT min(ring_at) FROM item
-        WHERE ring <> 'silent' AND asked IS NULL AND closed_at IS NULL AND ring_at > :now
+        WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL AND ring_at > :now
     UNION ALL SELECT min(not_before) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed')
         AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL AND not_before > :now
     UNION ALL SELECT min(until) FROM pause WHERE until IS NOT NULL

@@ -1,0 +1,1 @@
+"""How fast the store is, measured against the floor of the disk it stands on. `python -m benchmarks`."""
