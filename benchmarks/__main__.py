@@ -68,7 +68,7 @@ def measure(folder: Path, rounds: int, seconds: float, sizes: tuple[int, ...]) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3, help="samples of each line (default 3)")
+    parser.add_argument("--rounds", type=int, default=5, help="samples of each line (default 5)")
     parser.add_argument("--seconds", type=float, default=1.0, help="length of a durable sample (default 1)")
     arguments = parser.parse_args()
     BUILD.mkdir(exist_ok=True)

@@ -18,9 +18,9 @@ def check(folder: Path) -> dict[str, float]:
     file = folder / "fleet.org"
     agents = "".join(_AGENT.format(name_of(index)) for index in range(size))
     file.write_text(f"#+TITLE: a large fleet\n#+RUN: true\n{agents}", encoding="utf-8")
-    command = [sys.executable, "-c", "from wakeful.cli import main; main()", "check", file.name]
+    command = [sys.executable, "-c", "from wakeful.cli import main; main()", "check", str(file)]
     started = perf_counter()
-    checked = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    checked = subprocess.run(command, capture_output=True, text=True, timeout=120)
     taken = perf_counter() - started
     assert checked.returncode == 0 and f"{size} agents" in checked.stdout, checked.stdout + checked.stderr
     return {CHECK: taken}

@@ -177,10 +177,14 @@ def test_in_progress_becomes_completed_failed_or_cancelled(desk):
         assert state(desk, task) is State.in_progress
         desk.end(order, ending)
         assert state(desk, task) is expected
-    waiting = desk.task()
-    desk.store.change_task(waiting, "cancel", "operator", desk.now)
-    assert state(desk, waiting) is State.cancelled
-    assert desk.begin() == []
+    task = desk.task()
+    (order,) = desk.begin()
+    desk.store.change_task(task, "cancel", "operator", desk.now)
+    assert state(desk, task) is State.cancelled
+    # What the worker says afterwards changes nothing, and it gives its slot back.
+    desk.end(order, DONE)
+    assert state(desk, task) is State.cancelled
+    assert desk.store.runs(open=True) == []
 
 
 def test_a_terminal_state_never_changes(desk):

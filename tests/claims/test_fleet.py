@@ -11,7 +11,7 @@ from wakeful.core.lifecycle import Position
 from wakeful.core.windows import parse_window
 from wakeful.fleet import FleetFile, check_file, load_fleet
 
-RUN = "claude -p"
+RUN = "agent --print"
 
 LIFECYCLE = """
     #+START: wake_add

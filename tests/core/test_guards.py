@@ -3,6 +3,7 @@
 A situation is built so that exactly one guard can object; the table then says what each cause gets to hear.
 """
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -76,7 +77,7 @@ SITUATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "burst": ({"burst_starts": 20}, {}, {}),
     "state_gate": ({"gate_opens_at": NOW + timedelta(minutes=4), "gate_state": "rem"}, {}, {}),
     "busy": ({"open_run": 9}, {}, {}),
-    "slots": ({"slots_taken": 3}, {}, {}),
+    "slots": ({"slots_taken": 2}, {"workers": 2}, {}),
 }
 # timer, operator, task, peer, news; None is no objection
 SAID = {
@@ -102,12 +103,23 @@ def test_the_order_of_the_guards_is_the_documented_one():
     assert tuple(guard.name for guard in GUARDS) == DOCUMENTED
 
 
-def test_the_document_has_one_heading_for_each_guard_in_their_order():
+def documented() -> dict[str, str]:
+    """The sections of the document on the guards, by their headings, in order."""
     document = Path(__file__).parents[2] / "docs" / "concepts" / "guards.md"
-    headings = [
-        line.removeprefix("### ").strip() for line in document.read_text().splitlines() if line.startswith("### ")
-    ]
-    assert tuple(headings) == DOCUMENTED
+    sections = re.split(r"^### (\w+)$", document.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(sections[1::2], sections[2::2], strict=True))
+
+
+def test_the_document_has_one_heading_for_each_guard_in_their_order():
+    assert tuple(documented()) == DOCUMENTED
+
+
+@pytest.mark.parametrize("guard", DOCUMENTED)
+def test_the_document_quotes_the_words_that_the_guard_says(guard):
+    known, limits, wake = SITUATIONS[guard]
+    said = [ask(guard, a_wake(cause, **wake), facts(**known), Limits(**limits)) for cause in Cause]
+    quoted = re.findall(r"^> (.+)$", documented()[guard], re.MULTILINE)
+    assert quoted == [next(verdict.reason for verdict in said if verdict)]
 
 
 def test_the_table_says_something_about_every_guard():

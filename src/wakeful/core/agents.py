@@ -136,11 +136,16 @@ def override(agent: Agent, overrides: dict[str, Any]) -> Agent:
     limits = {key: value for key, value in overrides.items() if key in known}
     unknown = overrides.keys() - known - set(LIVE_POLICIES)
     if unknown:
-        raise Mistake(f"unknown setting {sorted(unknown)[0]!r}", f"known are {', '.join(sorted(known | set(LIVE_POLICIES)))}")
+        raise Mistake(
+            f"unknown setting {sorted(unknown)[0]!r}", f"known are {', '.join(sorted(known | set(LIVE_POLICIES)))}"
+        )
     retries = agent.retries
     for key, name in (("max_retries", "max_retries"), ("retry_base", "base"), ("retry_jitter", "jitter")):
         if key in overrides:
             retries = replace(retries, **{name: overrides[key]})
+    if "minutes_per_day" in limits:
+        # Whoever sets it means it for every cause, as a declaration does.
+        limits.setdefault("minutes_declared", True)
     changed = replace(agent, limits=replace(agent.limits, **limits), retries=retries)
     if "max_failures" in overrides:
         changed = replace(changed, max_failures=overrides["max_failures"])

@@ -64,7 +64,7 @@ class _World:
     @property
     def reserve(self) -> Spend:
         """A rem beat never calls the model, so it needs no money."""
-        return Spend() if self.state.kind is Kind.rem else reserve(self.standing.costs, self.limits)
+        return reserve(self.standing.costs, self.limits, resting=self.state.kind is Kind.rem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +147,7 @@ def _admitted(world: _World, due_at: datetime, one_off: datetime | None) -> _Sta
     """When the door lets this beat in, and what held it until then."""
     moment, held = max(due_at, world.clock), tuple[str, ...]()
     slot = one_off.isoformat() if one_off else ""
-    wake = Wake(
-        agent=world.agent.name, cause=Cause.timer, subject=Subject.beat, requested_at=moment, slot=slot
-    )
+    wake = Wake(agent=world.agent.name, cause=Cause.timer, subject=Subject.beat, requested_at=moment, slot=slot)
     for _ in range(PATIENCE):
         verdict = admit(wake, _facts_at(world, moment), world.limits)
         if verdict.kind is VerdictKind.admit:

@@ -155,10 +155,11 @@ def spend(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
         ("fleet_tokens", facts.fleet_spent.tokens, facts.reserve.tokens, limits.fleet_tokens_per_day),
     )
     for unit, spent, reserve, limit in checks:
-        if limit is not None and spent + reserve > limit:
+        if limit is not None and reserve and spent + reserve > limit:
+            told = [amount_in_words(unit, amount) for amount in (spent, reserve, limit)]
             return defer(
                 "spend",
-                f"{unit}: {spent} spent or reserved today and {reserve} needed, the limit is {limit}",
+                f"{told[0]} spent or reserved today and {told[1]} needed, the limit is {told[2]}{_whose(unit)}",
                 until=morning_after(wake, facts),
                 unit=unit,
                 spent=spent,
@@ -166,6 +167,14 @@ def spend(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
                 limit=limit,
             )
     return None
+
+
+def amount_in_words(unit: str, amount: int) -> str:
+    return f"${amount / 1_000_000:.2f}" if unit.endswith("usd") else f"{amount} tokens"
+
+
+def _whose(unit: str) -> str:
+    return " for the fleet" if unit.startswith("fleet") else ""
 
 
 def burst(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:

@@ -15,7 +15,7 @@ from wakeful.fleet.days import build_lifecycle
 from wakeful.fleet.diagnostics import Diagnostic, Notes, quoted
 from wakeful.fleet.keys import Kept, Key, is_key
 from wakeful.fleet.org import parse_org
-from wakeful.fleet.reading import LIFECYCLE_LIMIT, Traces, read_text
+from wakeful.fleet.reading import LIFECYCLE_LIMIT, Traces, failure, read_text
 
 
 class Folder:
@@ -48,7 +48,7 @@ class Folder:
                 ) from None
             return
         except (OSError, ValueError) as error:
-            raise Mistake(f"{quoted(written)} cannot be reached: {_failure(error)}", "mend the path") from None
+            raise Mistake(f"{quoted(written)} cannot be reached: {failure(error)}", "mend the path") from None
         if key.path is Kept.file and not stat.S_ISREG(mode):
             found = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
             raise Mistake(f"expected a file, and {quoted(written)} is {found}", "name a file")
@@ -76,7 +76,3 @@ def read_lifecycle(path: str, notes: Notes, traces: Traces) -> Lifecycle | None:
     if text is None:
         return None
     return build_lifecycle(parse_org(text, notes, is_key), notes)
-
-
-def _failure(error: OSError | ValueError) -> str:
-    return (error.strerror or type(error).__name__).lower() if isinstance(error, OSError) else str(error)

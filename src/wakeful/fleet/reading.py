@@ -45,26 +45,35 @@ def read_text(path: str, limit: int, notes: Notes, traces: Traces) -> str | None
     traces.seen[path] = None
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        notes.error(Place(), f"cannot be read: {_failure(error)}", "name a file that exists and may be read")
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        settled = time.time_ns() - found.st_mtime_ns > RACY_NS
-        traces.seen[path] = _fingerprint(found) if settled else UNSETTLED
-        if not stat.S_ISREG(found.st_mode):
-            kind = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
-            notes.error(Place(), f"expected a file, found {kind}", "name the file itself")
-            return None
         try:
-            data = file.read(limit + 1) if found.st_size <= limit else None
-        except OSError as error:
-            notes.error(Place(), f"cannot be read: {_failure(error)}", "name a file that may be read")
-            return None
-    if data is None or len(data) > limit:
-        notes.error(Place(), f"larger than {limit // MEGABYTE} MB", "split it, or write a large fleet in org")
+            data = _bounded(descriptor, path, limit, notes, traces)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:
+        notes.error(Place(), f"cannot be read: {failure(error)}", "name a file that exists and may be read")
         return None
-    return _decoded(data, notes)
+    return None if data is None else _decoded(data, notes)
+
+
+def failure(error: OSError | ValueError) -> str:
+    return (error.strerror or type(error).__name__).lower() if isinstance(error, OSError) else str(error)
+
+
+def _bounded(descriptor: int, path: str, limit: int, notes: Notes, traces: Traces) -> bytes | None:
+    found = os.fstat(descriptor)
+    settled = abs(time.time_ns() - found.st_mtime_ns) > RACY_NS
+    traces.seen[path] = _fingerprint(found) if settled else UNSETTLED
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
+        notes.error(Place(), f"expected a file, found {kind}", "name the file itself")
+        return None
+    if found.st_size <= limit:
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(limit + 1)
+        if len(data) <= limit:
+            return data
+    notes.error(Place(), f"larger than {limit // MEGABYTE} MB", "split it, or write a large fleet in org")
+    return None
 
 
 def _decoded(data: bytes, notes: Notes) -> str | None:
@@ -93,7 +102,3 @@ def _place(before: str) -> Place:
 
 def _fingerprint(found: os.stat_result) -> Fingerprint:
     return (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size)
-
-
-def _failure(error: OSError | ValueError) -> str:
-    return (error.strerror or type(error).__name__).lower() if isinstance(error, OSError) else str(error)

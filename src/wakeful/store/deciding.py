@@ -120,7 +120,7 @@ class Deciding(Declaring):
             position=gathered.position.state,
             hits=gathered.position.hits,
             beat=gathered.beat,
-            attempt=wake.attempt,
+            attempt=gathered.attempt,
             charged=int(charge),
             day=gathered.day,
             fleet_day=gathered.fleet_day,

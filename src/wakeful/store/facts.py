@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from wakeful.core.agents import Agent, Limits
 from wakeful.core.budgets import reserve
 from wakeful.core.facts import Facts
-from wakeful.core.lifecycle import Position, gate_opens_at, resolve
+from wakeful.core.lifecycle import Kind, Position, gate_opens_at, resolve
 from wakeful.core.standing import Spend, Standing
 from wakeful.core.wakes import (
     Cause,
@@ -36,6 +36,7 @@ class Gathered:
     standing: Standing
     position: Position
     beat: int
+    attempt: int
     day: str
     fleet_day: str
 
@@ -90,6 +91,7 @@ def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, now: datetime) ->
     position = resolve(standing.position, agent.lifecycle)
     state = agent.lifecycle.state(position.state)
     gate = gate_opens_at(state, standing.ran_at(position.state), now, zone) if state else None
+    resting = wake.subject is Subject.beat and state is not None and state.kind is Kind.rem
     counted = int(wake.charged)
     day, fleet_day = days(agent, now)
     facts = Facts(
@@ -105,11 +107,11 @@ def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, now: datetime) ->
         seconds_today=(row["ms_today"] or 0) / 1000,
         spent=Spend(usd=row["usd_today"] or 0, tokens=row["tokens_today"] or 0),
         fleet_spent=Spend(usd=row["fleet_usd"] or 0, tokens=row["fleet_tokens"] or 0),
-        reserve=reserve(standing.costs, agent.limits),
+        reserve=reserve(standing.costs, agent.limits, resting=resting),
         burst_starts=row["burst_starts"],
         gate_opens_at=gate,
         gate_state=position.state if gate else None,
-        open_run=row["open_run"],
+        open_run=row["busy_with"],
         slots_taken=row["slots_open"] + row["slots_ahead"],
     )
     return Gathered(
@@ -119,9 +121,17 @@ def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, now: datetime) ->
         standing=standing,
         position=position,
         beat=row["beat"],
+        attempt=_attempt(row, wake, standing),
         day=day,
         fleet_day=fleet_day,
     )
+
+
+def _attempt(row: Row, wake: Wake, standing: Standing) -> int:
+    """Which try at its subject this would be."""
+    if wake.subject is Subject.task:
+        return int(row["task_attempts"] or 0) + 1
+    return standing.failure_streak + 1 if wake.subject is Subject.beat else wake.attempt
 
 
 def _pause(row: Row) -> Pause | None:

@@ -52,7 +52,7 @@ class Finishing(Running):
         if settled.pause is not None:
             self.put_pause(settled.pause, now)
         if settled.retry_at is not None:
-            self.wait_again(run.wake, run.attempt + 1, settled.retry_at, now, charged=bool(row["wake_charged"]))
+            self.wait_again(run.wake, settled.retry_at, charged=bool(row["wake_charged"]), failed=True)
         self._wake_waiting(agent, now)
         self._tell_end(row, run, settled, standing.position.state, now)
         return settled.outcome
@@ -176,7 +176,7 @@ class Finishing(Running):
         )
         # A task that was cancelled meanwhile is no longer held by this run: its end changes nothing more.
         if task["held_by"] == run:
-            self._give(run, item.id, fate, end.result, now)
+            self._give(run, item.id, fate, result_of(end), now)
         fields = {"outcome": fate.outcome.value, "state": fate.state.value, "error": fate.error}
         self.event(EventKind.task_ended, now, agent=agent.name, run=run, item=item.id, fields=fields)
         return fate.outcome
@@ -205,3 +205,11 @@ class Finishing(Running):
             self.session.run("block_dependents", item=item, error=reason)
         if state in TERMINAL:
             self.session.run("forget_steps", subject=task_subject(item))
+
+
+def result_of(end: TaskEnd) -> str | None:
+    """What a task leaves behind: its result, else what it said."""
+    if end.result is not None:
+        return end.result
+    declared = end.ending.result
+    return (declared.summary if declared else "") or end.ending.output or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
@@ -38,6 +39,7 @@ def positional(name: str, body: str) -> Query:
     return Query(name, _PARAMETER.sub(number, code), tuple(order))
 
 
+@cache
 def load_queries(dialect: str) -> dict[str, Query]:
     folder = files("wakeful.store") / "sql" / dialect
     queries: dict[str, Query] = {}

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from wakeful.core.codec import decode, encode, read_time
+from wakeful.core.codec import encode, read_time
 from wakeful.core.events import Event, EventKind
 from wakeful.core.items import PRIORITY_RANKS, Item, Kind, MessageType, Origin, Priority, Ring, State
 from wakeful.core.lifecycle import Position
@@ -49,7 +49,7 @@ def to_standing(row: Row) -> Standing:
         failure_streak=row["failure_streak"],
         due_at=moment_or_none(row["due_at"]),
         gates={state: read_time(text) for state, text in json.loads(row["gates"]).items()},
-        costs=decode(tuple[Spend, ...], json.loads(row["costs"])),
+        costs=tuple(Spend(**cost) for cost in json.loads(row["costs"])),
         last_outcome=row["last_outcome"],
         last_ended_at=moment_or_none(row["last_ended_at"]),
     )

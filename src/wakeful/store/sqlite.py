@@ -96,8 +96,8 @@ class SqliteSession(_Connection):
         connection = self.connection
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         try:
-            connection.pragma("journal_mode", "wal")
             connection.pragma("synchronous", "full" if durable else "off")
+            connection.pragma("journal_mode", "wal")
             connection.pragma("foreign_keys", True)
             connection.pragma("cache_size", -_CACHE_KIB)
             connection.pragma("trusted_schema", False)

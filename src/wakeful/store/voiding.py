@@ -27,7 +27,7 @@ class Voiding(SqlBase):
         self.session.run("unlease_tasks", run=run)
         self.session.run("forget_attempts", run=run)
         self._refund(row)
-        self.wait_again(row["wake"], row["attempt"], now, now, charged=row["wake_charged"] and not row["charged"])
+        self.wait_again(row["wake"], now, charged=row["wake_charged"] and not row["charged"], failed=False)
         fields = {"charged": bool(row["charged"]), "cause": row["cause"], "subject": row["subject"]}
         self.event(EventKind.voided, now, agent=row["agent"], wake=row["wake"], run=run, fields=fields)
 
@@ -37,7 +37,7 @@ class Voiding(SqlBase):
         self.add_total(pair_total(row["sender"], row["address"]), row["day"], wakes=-charged)
         self.add_total("fleet", row["fleet_day"], usd=usd, tokens=tokens)
 
-    def wait_again(self, wake: int, attempt: int, at: datetime, now: datetime, *, charged: bool) -> None:
+    def wait_again(self, wake: int, at: datetime, *, charged: bool, failed: bool) -> None:
         """Back to waiting; or part of the one that waits already, for there is one of a kind."""
         row = self.session.one("wake_key", wake=wake)
         if row is None:
@@ -51,6 +51,6 @@ class Voiding(SqlBase):
             slot=row["slot"],
         )
         if other is None:
-            self.session.run("wait_again", wake=wake, attempt=attempt, retry_at=to_micros(at), charged=int(charged))
+            self.session.run("wait_again", wake=wake, failed=int(failed), retry_at=to_micros(at), charged=int(charged))
         else:
             self.session.run("join_wake", wake=wake, joined=other["id"], charged=int(charged))

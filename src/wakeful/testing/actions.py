@@ -14,7 +14,7 @@ from wakeful.core.items import Kind, NewItem, Origin, Priority, Ring, ring_of
 from wakeful.core.wakes import FLEET, Cause, Pause, Subject, Wake, agent_scope
 from wakeful.testing.fleets import ROLES, edit_fleet, minutes
 from wakeful.testing.runner import Guardian
-from wakeful.testing.witness import Asked, Jump, Setting, TaskChange
+from wakeful.testing.witness import Asked, Setting
 
 if TYPE_CHECKING:
     from wakeful.testing.world import World
@@ -183,9 +183,6 @@ def change_task(world: World) -> None:
         world.store.change_task(chosen, change, "operator", call.at)
     except Mistake:
         world.witness.note("refused", change, chosen)
-        return
-    finally:
-        world.witness.changes.append(TaskChange(task=chosen, change=change, call=call))
 
 
 # -- the operator ---------------------------------------------------------------------------------------------
@@ -221,8 +218,8 @@ def setting(world: World) -> None:
     chosen = dice.sample(sorted(drawn), dice.randint(1, 2))
     settings = {key: None if dice.random() < 0.25 else drawn[key] for key in chosen}
     call = world.witness.call("set")
-    effective = world.store.set(name, settings, "operator", call.at)
-    world.witness.settings.append(Setting(agent=name, settings=settings, effective=effective, call=call))
+    world.witness.settings.append(Setting(agent=name, settings=settings, call=call))
+    world.store.set(name, settings, "operator", call.at)
 
 
 def edit(world: World) -> None:
@@ -253,10 +250,11 @@ def stale(world: World) -> None:
 
 
 def jump(world: World) -> None:
-    """Somebody sets the clock, by at most a few hours."""
-    by = minutes(world.dice.choice((-180, -45, -3, 3, 45, 180)) * world.dice.random())
-    world.clock.set_wall(by)
-    world.witness.jumps.append(Jump(by=by, elapsed=world.clock.elapsed))
+    """Somebody sets the clock, by at most a few hours; an engine that is up notices, and looks at its timers as if
+    it had just been started."""
+    world.clock.set_wall(minutes(world.dice.choice((-180, -45, -3, 3, 45, 180)) * world.dice.random()))
+    if world.driver is not None:
+        world.driver.declare(world.known, boot=True)
 
 
 def outage(world: World) -> None:

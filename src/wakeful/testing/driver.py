@@ -20,7 +20,7 @@ from wakeful.core.runs import Ending
 from wakeful.core.settlement import settle
 from wakeful.core.wakes import VerdictKind, Wake
 from wakeful.store.protocol import Decision, Finish, Order, RunRow, Store
-from wakeful.testing.faults import Faults
+from wakeful.testing.faults import Crash, Faults
 from wakeful.testing.runner import Guardian, VirtualRunner
 from wakeful.testing.witness import Declared, Execution, Witness
 
@@ -46,9 +46,14 @@ class Driver:
 
     def declare(self, fleet: Fleet, *, boot: bool = False) -> None:
         call = self.witness.call("declare")
-        # Noted first: a crash may lose the answer, and then the next boot declares the same again.
-        self.witness.declared.append(Declared(fleet=fleet, call=call, boot=boot))
-        self.store.declare(fleet, call.at, boot=boot)
+        declared = Declared(fleet=fleet, call=call, boot=boot)
+        self.witness.declared.append(declared)
+        try:
+            self.store.declare(fleet, call.at, boot=boot)
+            declared.committed = True
+        except Crash as crash:
+            declared.committed = crash.committed
+            raise
 
     def recover(self) -> None:
         """Adopt live guardians, finish what left an exit record, bury what left none, void what never started."""
@@ -119,7 +124,9 @@ class Driver:
             guardian = self.runner.guardians[run]
             self._settle_tasks(guardian, epoch)
             if not guardian.alive:
-                ends.append(Finish(run=run, epoch=epoch, ending=guardian.exit or Ending(lost=True)))
+                ending = guardian.exit or Ending(lost=True, elapsed=self.witness.clock.elapsed - guardian.started)
+                self.witness.executions[run].told = ending
+                ends.append(Finish(run=run, epoch=epoch, ending=ending))
         if not ends:
             return
         call = self.witness.call("finish")
@@ -139,6 +146,7 @@ class Driver:
             if item is None or item.state is not State.in_progress:
                 continue
             call = self.witness.call("finish_task")
+            self.witness.executions[run].tasks[end.task] = end
             try:
                 self.store.finish_task(run, epoch, end, call.at)
             except Stale:

@@ -12,6 +12,10 @@ from random import Random
 class Crash(Exception):
     """The process is gone. What it had not written is gone with it."""
 
+    @property
+    def committed(self) -> bool:
+        return str(self).startswith("after")
+
 
 class Faults:
     def __init__(self, dice: Random, share: float) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import blake2b
 
-from wakeful.core.agents import Agent, Fleet
+from wakeful.core.agents import Fleet
+from wakeful.core.events import Event
 from wakeful.core.items import NewItem, Observation
 from wakeful.core.runs import Ending
 from wakeful.core.wakes import Pause, Wake
@@ -40,8 +41,9 @@ class Execution:
     started: timedelta
     seen: dict[int, str]
     ended: timedelta | None = None
-    ending: Ending | None = None
-    tasks: list[TaskEnd] = field(default_factory=list)
+    # The run's own end as it was told to the store, and the ends of the tasks of its shift.
+    told: Ending | None = None
+    tasks: dict[int, TaskEnd] = field(default_factory=dict)
     settled: Call | None = None
 
     @property
@@ -65,35 +67,36 @@ class Observed:
     call: Call
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Held:
-    """A pause that was asked for; `returned` is False when a crash kept the answer."""
+    """A pause that was asked for; `returned` stays False when a crash kept the answer."""
 
     pause: Pause
     call: Call
-    returned: bool
+    returned: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Released:
     scope: str
     owner: str | None
     call: Call
-    returned: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Declared:
+    """`committed` is known even when the answer was lost: the fault knows on which side of the commit it came."""
+
     fleet: Fleet
     call: Call
     boot: bool
+    committed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Setting:
     agent: str
     settings: dict[str, object]
-    effective: Agent
     call: Call
 
 
@@ -104,19 +107,6 @@ class Asked:
     wake: Wake
     decision: Decision
     call: Call
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskChange:
-    task: int
-    change: str
-    call: Call
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Jump:
-    by: timedelta
-    elapsed: timedelta
 
 
 class Witness:
@@ -132,12 +122,9 @@ class Witness:
         self.declared: list[Declared] = []
         self.settings: list[Setting] = []
         self.asked: list[Asked] = []
-        self.changes: list[TaskChange] = []
-        self.jumps: list[Jump] = []
-        self.boots: list[timedelta] = []
-        self.downs: list[timedelta] = []
         self.complaints: list[str] = []
-        self.drain_from: timedelta | None = None
+        # The events as they were when the drain began: whatever comes later must leave them alone.
+        self.early_events: list[Event] = []
         self._digest = blake2b(digest_size=16)
 
     def call(self, verb: str) -> Call:

@@ -29,7 +29,7 @@ from wakeful.testing.fleets import draw_fleet, draw_start, minutes
 from wakeful.testing.habits import Habits, draw_habits, draw_plan
 from wakeful.testing.mirrors import Mirrors
 from wakeful.testing.runner import Guardian, Plan, VirtualRunner
-from wakeful.testing.witness import Accepted, Call, Held, Released, Witness
+from wakeful.testing.witness import Accepted, Held, Released, Witness
 
 Open = Callable[[Path, Callable[[str, str], None]], Store]
 
@@ -74,7 +74,7 @@ class World:
         for pause in self.store.pauses():
             self.resume(pause.scope, pause.owner)
         self.mirrors.settle(self)
-        self.witness.drain_from = self.clock.elapsed
+        self.witness.early_events = self.store.events(limit=100_000)
         self._nudge()
         self._live_until(self.clock.elapsed + DRAIN)
 
@@ -126,7 +126,6 @@ class World:
 
     def boot(self) -> None:
         self.up_at = None
-        self.witness.boots.append(self.clock.elapsed)
         driver = Driver(self.store, self.runner, self.witness, self.faults)
         try:
             driver.boot(self.fleet)
@@ -151,13 +150,12 @@ class World:
 
     def down(self, wait: timedelta) -> None:
         self.driver = None
-        self.witness.downs.append(self.clock.elapsed)
         self.up_at = self.clock.elapsed + wait
 
     def _saw_end(self, guardian: Guardian) -> None:
         execution = self.witness.executions.get(guardian.order.run.id)
         if execution is not None:
-            execution.ended, execution.ending = guardian.ended, guardian.exit
+            execution.ended = guardian.ended
 
     def _script(self, order: Order) -> Plan:
         name = order.agent.address
@@ -193,19 +191,13 @@ class World:
 
     def pause(self, pause: Pause) -> None:
         call = self.witness.call("pause")
-        pause = replace(pause, since=call.at)
-        self._told(call, lambda: self.store.pause(pause, call.at), pause)
-
-    def _told(self, call: Call, ask: Callable[[], None], pause: Pause) -> None:
-        returned = False
-        try:
-            ask()
-            returned = True
-        finally:
-            self.witness.held.append(Held(pause=pause, call=call, returned=returned))
+        held = Held(pause=replace(pause, since=call.at), call=call)
+        self.witness.held.append(held)
+        self.store.pause(held.pause, call.at)
+        held.returned = True
 
     def resume(self, scope: str, owner: str | None = None) -> None:
         call = self.witness.call("resume")
         # Noted whether or not it returns: from here on a start in that scope is no surprise.
-        self.witness.released.append(Released(scope=scope, owner=owner, call=call, returned=True))
+        self.witness.released.append(Released(scope=scope, owner=owner, call=call))
         self.store.resume(scope, "operator", call.at, owner=owner)

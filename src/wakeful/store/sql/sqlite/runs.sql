@@ -11,7 +11,7 @@ UPDATE run SET state = 'void', ended_at = :now WHERE id = :run AND ended_at IS N
 SELECT agent, cause, subject, task, slot FROM wake WHERE id = :wake;
 
 -- name: wait_again
-UPDATE wake SET state = 'waiting', attempt = :attempt, retry_at = :retry_at, charged = :charged, guard = NULL
+UPDATE wake SET state = 'waiting', attempt = attempt + :failed, retry_at = :retry_at, charged = :charged, guard = NULL
 WHERE id = :wake;
 
 -- name: join_wake

@@ -19,7 +19,7 @@ SELECT
     pair.wakes AS pair_wakes_today, whole.usd AS fleet_usd, whole.tokens AS fleet_tokens,
     (SELECT count(*) FROM run r WHERE r.agent = :agent AND r.admitted_at > :burst_since
         AND r.cause IN ('timer', 'peer', 'news') AND r.state <> 'void') AS burst_starts,
-    (SELECT r.id FROM run r WHERE r.agent = :agent AND r.ended_at IS NULL) AS open_run,
+    (SELECT r.id FROM run r WHERE r.agent = :agent AND r.ended_at IS NULL) AS busy_with,
     (SELECT count(*) FROM run r WHERE r.pool = :pool AND r.ended_at IS NULL) AS slots_open,
     -- Whoever waits longer for a slot of this pool is served first.
     CASE WHEN EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.guard = 'slots' AND w.pool = :pool)
@@ -37,7 +37,8 @@ SELECT
     OR (:address <> :agent AND EXISTS (SELECT 1 FROM item i WHERE i.agent = :address AND i.ring_at IS NOT NULL
         AND i.ring_at <= :now AND i.closed_at IS NULL
         AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0) AND i.held_by IS NULL)) AS rings,
-    t.state AS task_state, t.waits_for AS task_waits_for, t.not_before AS task_not_before
+    t.state AS task_state, t.waits_for AS task_waits_for, t.not_before AS task_not_before,
+    t.attempts AS task_attempts
 FROM standing s
 LEFT JOIN total own ON own.scope = :agent_total AND own.day = :day
 LEFT JOIN total pair ON pair.scope = :pair_total AND pair.day = :day
