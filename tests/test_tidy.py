@@ -50,7 +50,7 @@ SESSION = {"one", "all", "run", "insert", "many"}
 # Begun by a person or a packager, not by an import.
 ENTRY_POINTS = {"wakeful", "wakeful.cli", "wakeful.__main__", "wakeful.testing.simulate"}
 # Finished and tested before the package that calls them; a line goes when its caller comes.
-AWAITING_A_CALLER: set[str] = set()
+AWAITING_A_CALLER: set[str] = {"wakeful.core.forecast", "wakeful.store.folder", "wakeful.store.writer"}
 
 
 @pytest.fixture(scope="module")

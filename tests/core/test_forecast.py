@@ -134,7 +134,7 @@ def test_a_spent_budget_moves_the_next_beat_to_its_own_share_of_the_next_morning
     berlin = agent(timezone="Europe/Berlin")
     first = forecast(standing(), berlin, limits, NOW, 1, facts=facts)[0]
     assert first.at == next_day(NOW, ZoneInfo("Europe/Berlin")) + spread("wren", TEN_MINUTES)
-    assert "1000000 spent or reserved today" in first.assumption
+    assert "$1.00 spent or reserved today" in first.assumption
 
 
 def test_a_budget_is_used_up_on_the_way_by_what_each_run_reserves():

@@ -5,9 +5,9 @@ from pathlib import Path
 from wakeful.store.protocol import Store
 from wakeful.store.session import Probe
 from wakeful.store.sqlite import open_sqlite
-from wakeful.testing.contracts.store_declaring import DeclaringContract
+from wakeful.testing.contracts.store import StoreContract
 
 
-class TestSqliteStore(DeclaringContract):
+class TestSqliteStore(StoreContract):
     def make_store(self, tmp_path: Path, probe: Probe | None = None) -> Store:
         return open_sqlite(tmp_path / "wakeful.db", durable=False, probe=probe)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wakeful.core.agents import Limits
-from wakeful.core.standing import NOTHING, Spend
+from wakeful.core.standing import Spend
 
 # How many past runs an agent's reservation is drawn from, and which of them it is.
 MEMORY = 20
@@ -29,18 +29,14 @@ def _reserve_one(past: tuple[int, ...], declared: int | None, budgets: tuple[int
     bounds = [budget for budget in budgets if budget is not None]
     if not bounds:
         return 0
-    if past:
-        wanted = quantile(past)
-    else:
-        wanted = declared if declared is not None else -(-min(bounds) // 10)
+    unproven = declared if declared is not None else -(-min(bounds) // 10)
+    wanted = quantile(past) if past else unproven
     # Where there is a budget nothing is free, or a used-up one would stop nobody.
     return max(wanted, 1)
 
 
-def reserve(costs: tuple[Spend, ...], limits: Limits, *, resting: bool = False) -> Spend:
-    """What a run must be able to afford before it starts; nothing where nothing is limited, or no model called."""
-    if resting:
-        return NOTHING
+def reserve(costs: tuple[Spend, ...], limits: Limits) -> Spend:
+    """What a run must be able to afford before it starts; nothing where nothing is limited."""
     usd_budgets = (limits.usd_per_day, limits.fleet_usd_per_day)
     token_budgets = (limits.tokens_per_day, limits.fleet_tokens_per_day)
     usd = _reserve_one(tuple(cost.usd for cost in costs), limits.reserve_usd, usd_budgets)

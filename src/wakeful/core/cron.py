@@ -7,7 +7,7 @@ Laws:
 - No instant fires twice.
 
 cronsim searches the plain calendar here, without zones. Zones are ours: its own handling misses instants
-where an offset changes by half an hour or at midnight, and answers with the past inside a repeated hour.
+where an offset changes by half an hour, and answers with the past inside a repeated hour.
 """
 
 from collections.abc import Iterator

@@ -25,7 +25,8 @@ class Facts:
     seconds_today: float = 0.0
     spent: Spend = NOTHING
     fleet_spent: Spend = NOTHING
-    reserve: Spend = NOTHING
+    # None for a run that calls no model: it needs no money, even when none is left.
+    reserve: Spend | None = NOTHING
     burst_starts: int = 0
     gate_opens_at: datetime | None = None
     gate_state: str | None = None

@@ -62,9 +62,9 @@ class _World:
         return self.agent.lifecycle.state(self.position.state) or SINGLE.states[0]
 
     @property
-    def reserve(self) -> Spend:
+    def reserve(self) -> Spend | None:
         """A rem beat never calls the model, so it needs no money."""
-        return reserve(self.standing.costs, self.limits, resting=self.state.kind is Kind.rem)
+        return None if self.state.kind is Kind.rem else reserve(self.standing.costs, self.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def _settle(world: _World, outcome: Outcome, ended: datetime) -> Settlement:
         subject=Subject.beat,
         version=0,
         position=world.position,
-        reserved=world.reserve,
+        reserved=world.reserve or Spend(),
     )
     agent = world.agent
     return settle(run, ENDINGS[outcome], world.standing, agent, ended, began_with=agent.lifecycle)

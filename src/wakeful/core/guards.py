@@ -146,16 +146,17 @@ def minutes_per_day(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
 
 
 def spend(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
-    if wake.cause is Cause.operator:
+    need = facts.reserve
+    if wake.cause is Cause.operator or need is None:
         return None
     checks = (
-        ("usd", facts.spent.usd, facts.reserve.usd, limits.usd_per_day),
-        ("tokens", facts.spent.tokens, facts.reserve.tokens, limits.tokens_per_day),
-        ("fleet_usd", facts.fleet_spent.usd, facts.reserve.usd, limits.fleet_usd_per_day),
-        ("fleet_tokens", facts.fleet_spent.tokens, facts.reserve.tokens, limits.fleet_tokens_per_day),
+        ("usd", facts.spent.usd, need.usd, limits.usd_per_day),
+        ("tokens", facts.spent.tokens, need.tokens, limits.tokens_per_day),
+        ("fleet_usd", facts.fleet_spent.usd, need.usd, limits.fleet_usd_per_day),
+        ("fleet_tokens", facts.fleet_spent.tokens, need.tokens, limits.fleet_tokens_per_day),
     )
     for unit, spent, reserve, limit in checks:
-        if limit is not None and reserve and spent + reserve > limit:
+        if limit is not None and spent + reserve > limit:
             told = [amount_in_words(unit, amount) for amount in (spent, reserve, limit)]
             return defer(
                 "spend",

@@ -11,6 +11,7 @@ from wakeful.core.codec import encode, read_time
 from wakeful.core.errors import Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.facts import Facts
+from wakeful.core.standing import NOTHING
 from wakeful.core.wakes import Cause, Subject, Verdict, VerdictKind, Wake, defer, refuse
 from wakeful.store.declaring import Declaring
 from wakeful.store.facts import Gathered, agent_total, fact_parameters, gather, pair_total
@@ -108,7 +109,7 @@ class Deciding(Declaring):
         return Decision(wake=id, verdict=verdict, run=run, agent=name)
 
     def _admit(self, id: int, wake: Wake, gathered: Gathered, charge: bool, now: datetime) -> int | None:
-        agent, reserved = gathered.agent, gathered.facts.reserve
+        agent, reserved = gathered.agent, gathered.facts.reserve or NOTHING
         run = self.session.insert(
             "open_run",
             agent=agent.name,

@@ -107,7 +107,7 @@ def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, now: datetime) ->
         seconds_today=(row["ms_today"] or 0) / 1000,
         spent=Spend(usd=row["usd_today"] or 0, tokens=row["tokens_today"] or 0),
         fleet_spent=Spend(usd=row["fleet_usd"] or 0, tokens=row["fleet_tokens"] or 0),
-        reserve=reserve(standing.costs, agent.limits, resting=resting),
+        reserve=None if resting else reserve(standing.costs, agent.limits),
         burst_starts=row["burst_starts"],
         gate_opens_at=gate,
         gate_state=position.state if gate else None,

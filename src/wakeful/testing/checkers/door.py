@@ -18,10 +18,12 @@ RULE = "the door: every verdict is the first objection of the table"
 REFUSES = {"wakes_per_run", "cooldown", "wakes_per_day", "wakes_per_pair", "chain"}
 
 
-def objections(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Iterator[str]:
-    """The guards behind `moot` that object, in their order."""
+def objections(
+    ledger: Ledger, wake: Wake, agent: Agent, now: datetime, *, before: int | None = None
+) -> Iterator[str]:
+    """The guards behind `moot` that object, in their order, to what was told before the event of that number."""
     limits, one_off = agent.limits, wake.slot != ""
-    if _paused(ledger, wake, agent, now):
+    if _paused(ledger, wake, agent, now, before):
         yield "paused"
     if wake.cause != "operator" and not one_off and quiet(limits.quiet_hours, now, agent.timezone):
         yield "quiet_hours"
@@ -53,10 +55,11 @@ def slots(wake: Wake, agent: Agent) -> int:
     return agent.limits.sessions if POOLS[wake.subject] == "sessions" else agent.limits.workers
 
 
-def _paused(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> bool:
+def _paused(ledger: Ledger, wake: Wake, agent: Agent, now: datetime, before: int | None) -> bool:
     scopes = {"fleet", f"agent:{agent.name}", f"agent:{agent.address}", f"source:{wake.source}"}
     return any(
-        scope in scopes and (until is None or until > now) for (scope, _), until in ledger.pauses.items()
+        scope in scopes and (until is None or until > now) and (before is None or since < before)
+        for (scope, _), (until, since) in ledger.pauses.items()
     )
 
 
@@ -90,7 +93,7 @@ def _day(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Iterator[st
     bounded = wake.cause in ("peer", "news") or (wake.cause in ("timer", "task") and limits.minutes_declared)
     if bounded and ledger.totals[(scope, day, "ms")] >= limits.minutes_per_day * 60_000:
         yield "minutes_per_day"
-    if wake.cause == "operator":
+    if wake.cause == "operator" or ledger.rests(agent, wake):
         return
     need = reservation(ledger.places[agent.name].costs, limits)
     checks = (
@@ -147,7 +150,9 @@ def check_decision(ledger: Ledger, history: History, event: Event) -> Iterator[V
         what = f"{event.agent} is not in the fleet, and was told {kind}"
         yield Violation(rule="only a living agent is woken", what=what, rows=(event,))
         return
-    found_guards = list(objections(ledger, wake, agent, event.at))
+    # A burst that trips its pause tells of the pause first.
+    before = event.id - 1 if guard == "burst" else None
+    found_guards = list(objections(ledger, wake, agent, event.at, before=before))
     wanted = found_guards[0] if found_guards else None
     if kind == "admit" and wake.cause == "timer" and wake.slot == "":
         due = ledger.places[agent.name].due

@@ -77,7 +77,8 @@ class Ledger:
         self.lifecycles: dict[tuple[str, int], Lifecycle] = {}
         self.places: dict[str, Place] = {}
         self.open: dict[int, Open] = {}
-        self.pauses: dict[tuple[str, str], datetime | None] = {}
+        # Until when, and since which event.
+        self.pauses: dict[tuple[str, str], tuple[datetime | None, int]] = {}
         self.charges: dict[int, Charge] = {}
         self.totals: Counter[tuple[str, str, str]] = Counter()
         self.starts: dict[str, list[Open]] = defaultdict(list)
@@ -142,7 +143,8 @@ class Ledger:
 
     def _paused(self, event: Event) -> None:
         until = (event.fields or {}).get("until")
-        self.pauses[(_text(event, "scope"), _text(event, "owner"))] = read_time(str(until)) if until else None
+        key = (_text(event, "scope"), _text(event, "owner"))
+        self.pauses[key] = (read_time(str(until)) if until else None, event.id)
 
     def _resumed(self, event: Event) -> None:
         self.pauses.pop((_text(event, "scope"), _text(event, "owner")), None)
@@ -167,7 +169,7 @@ class Ledger:
             version=self.versions[agent.name],
             day=day,
             fleet_day=fleet_day,
-            reserved=reservation(place.costs, agent.limits),
+            reserved=Spend() if self.rests(agent, wake) else reservation(place.costs, agent.limits),
             charged=charge,
             state=state,
             hits=hits,
@@ -254,6 +256,13 @@ class Ledger:
     def days(self, agent: Agent, moment: datetime) -> tuple[str, str]:
         return day_label(moment, agent.timezone), day_label(moment, agent.limits.fleet_timezone)
 
+    def rests(self, agent: Agent, wake: Wake) -> bool:
+        """A rem beat calls no model and needs no money."""
+        place = self.places[agent.name]
+        here, _ = resolved(place.state, place.hits, agent.lifecycle)
+        kinds = {state.name: state.kind for state in agent.lifecycle.states}
+        return wake.subject == "beat" and kinds[here] is Kind.rem
+
     def lives(self, name: str) -> bool:
         return name in self.agents and name not in self.gone and self.agents[name].enabled
 
@@ -281,6 +290,8 @@ def _overridden(agent: Agent, overrides: dict[str, object]) -> Agent:
             agent = replace(agent, max_failures=value)
         elif key == "max_retries":
             retries = replace(retries, max_retries=value)
+        elif key == "minutes_per_day":
+            limits = replace(limits, minutes_per_day=value, minutes_declared=True)
         else:
             limits = replace(limits, **{key: value})
     return replace(agent, limits=limits, retries=retries)
@@ -334,6 +345,7 @@ def _resumed(due: datetime, agent: Agent, boot: datetime, grace: timedelta) -> d
 
 
 def reservation(costs: list[Spend], limits: Limits) -> Spend:
+    """What a run must be able to afford; where there is a budget nothing is free."""
     usd = _reserved([cost.usd for cost in costs], limits.reserve_usd, limits.usd_per_day, limits.fleet_usd_per_day)
     tokens = _reserved(
         [cost.tokens for cost in costs],
@@ -349,5 +361,5 @@ def _reserved(past: list[int], declared: int | None, *budgets: int | None) -> in
     if not bounds:
         return 0
     if past:
-        return sorted(past)[ceil(len(past) * 9 / 10) - 1]
-    return declared if declared is not None else ceil(min(bounds) / 10)
+        return max(sorted(past)[ceil(len(past) * 9 / 10) - 1], 1)
+    return max(declared if declared is not None else ceil(min(bounds) / 10), 1)

@@ -1,0 +1,14 @@
+"""The contract of every store, gathered from its themes.
+
+An implementation subclasses `StoreContract` in its tests and gives `make_store`; the sentences do the rest.
+"""
+
+from __future__ import annotations
+
+from wakeful.testing.contracts.store_deciding import DecidingContract
+from wakeful.testing.contracts.store_declaring import DeclaringContract
+from wakeful.testing.contracts.store_recording import RecordingContract
+
+
+class StoreContract(DeclaringContract, RecordingContract, DecidingContract):
+    """Every verb and every law of `wakeful.store.protocol`."""
