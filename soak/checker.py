@@ -187,9 +187,9 @@ def recount(events: Iterable[Any]) -> Totals:
             facts = fields["facts"]
             day = _day(facts)
             pair = "pair:" + "|".join(sorted((fields.get("from") or "", agent)))
-            admitted[run] = (f"agent:{agent}", pair, day, facts.get("reserve", {}))
+            admitted[run] = (f"agent:{agent}", pair, day, facts.get("reserve") or {})
             _charge(totals, admitted[run], int(fields["charged"]))
-            _spend(totals, admitted[run], facts.get("reserve", {}), 1)
+            _spend(totals, admitted[run], admitted[run][3], 1)
         elif kind == "voided":
             _charge(totals, admitted[run], -int(fields["charged"]))
             _spend(totals, admitted[run], admitted[run][3], -1)

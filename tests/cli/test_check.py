@@ -53,6 +53,14 @@ def test_without_fleet_org_the_folders_fleet_yml_is_checked(folder):
     assert (result.exit_code, result.stdout) == (0, "ok: fleet.yml: 1 agent, 0 states\n")
 
 
+def test_beside_fleet_org_a_fleet_yml_is_said_to_be_unread(folder):
+    (folder / "fleet.org").write_text(FLEET, encoding="utf-8")
+    (folder / "fleet.yml").write_text("nonsense", encoding="utf-8")
+    result = check()
+    assert result.exit_code == 0
+    assert result.stderr == "fleet.yml: not read, because fleet.org is beside it\n"
+
+
 def test_without_any_fleet_the_command_says_what_to_name(folder):
     result = check()
     assert result.exit_code == 2

@@ -45,9 +45,7 @@ def test_an_hourly_agent_is_never_shortened_by_backoff(streak):
 
 
 def test_a_ten_minute_agent_backs_off_only_beyond_its_interval():
-    delays = [
-        delay(Cadence(interval=timedelta(minutes=10)), streak) / timedelta(minutes=1) for streak in range(7)
-    ]
+    delays = [delay(Cadence(interval=timedelta(minutes=10)), streak) / timedelta(minutes=1) for streak in range(7)]
     assert delays == [10, 10, 10, 10, 10, 16, 30]
 
 

@@ -128,9 +128,7 @@ def test_a_fixed_time_fires_once_for_every_day_from_2024_to_2030(name, hour, min
     start, end = datetime(2024, 1, 1, tzinfo=UTC), datetime(2031, 1, 1, tzinfo=UTC)
     fires = chain(parse_schedule(f"{minute} {hour} * * *"), zone, start, end)
     local = [fire.astimezone(zone) for fire in fires]
-    assert [fire.date() for fire in local] == [
-        local[0].date() + timedelta(days=ahead) for ahead in range(2557)
-    ]
+    assert [fire.date() for fire in local] == [local[0].date() + timedelta(days=ahead) for ahead in range(2557)]
     for fire, reading in zip(fires, local, strict=True):
         changes = (fire - MINUTE).astimezone(zone).utcoffset() != reading.utcoffset()
         assert changes or (reading.hour, reading.minute) == (hour, minute)

@@ -33,9 +33,7 @@ def test_a_bare_number_is_refused_with_both_readings_offered():
     assert mistake.value.remedy == "write 10m for minutes or 10s for seconds"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "0s", "0", "-5m", "-5", "1.5h", "10min", "10 m", "m", "5m1h", "1m1m", "1h30"]
-)
+@pytest.mark.parametrize("text", ["", "0s", "0", "-5m", "-5", "1.5h", "10min", "10 m", "m", "5m1h", "1m1m", "1h30"])
 def test_what_is_not_a_duration_is_refused_with_a_remedy(text):
     with pytest.raises(Mistake) as mistake:
         parse_duration(text)

@@ -102,9 +102,7 @@ def test_a_gate_delays_its_state_until_it_opens_and_not_a_whole_interval():
     gated = standing(DAY, position=Position("rem", 0), gates={"rem": NOW - MINUTE * 4})
     first = forecast(gated, agent(DAY), Limits(), NOW, 1)[0]
     assert (first.state, first.at) == ("rem", NOW + MINUTE * 6)
-    assert (
-        first.assumption == "if a slot is free; held back: the gate of rem opens at 2026-03-02T12:06:00+00:00"
-    )
+    assert first.assumption == "if a slot is free; held back: the gate of rem opens at 2026-03-02T12:06:00+00:00"
 
 
 def test_a_gated_state_of_its_own_beats_at_the_pace_of_its_gate():
@@ -141,10 +139,7 @@ def test_a_budget_is_used_up_on_the_way_by_what_each_run_reserves():
     limits = Limits(usd_per_day=1_000_000, reserve_usd=300_000)
     found = forecast(standing(), agent(), limits, NOW, 5)
     assert [each.at.day for each in found] == [2, 2, 2, 3, 3]
-    assert (
-        found[1].assumption
-        == "if every run before it ends done and takes 0s and costs what is reserved for it"
-    )
+    assert found[1].assumption == "if every run before it ends done and takes 0s and costs what is reserved for it"
 
 
 def test_rest_costs_no_money_even_when_none_is_left():
@@ -179,9 +174,7 @@ def test_a_schedule_keeps_its_local_time_through_a_change_of_offset():
 
 
 def test_a_pause_with_an_end_is_waited_out_and_one_without_is_supposed_lifted():
-    pause = Pause(
-        scope="fleet", owner="operator", reason="maintenance", since=NOW, until=NOW + timedelta(hours=1)
-    )
+    pause = Pause(scope="fleet", owner="operator", reason="maintenance", since=NOW, until=NOW + timedelta(hours=1))
     bounded = forecast(standing(), agent(), Limits(), NOW, 2, facts=Facts(now=NOW, pause=pause))
     assert minutes(bounded) == [60, 70]
     endless = Facts(now=NOW, pause=replace(pause, until=None), open_run=7)

@@ -100,8 +100,7 @@ def test_a_position_whose_state_was_removed_starts_again_without_credit():
 
 def test_hits_are_kept_through_an_edit_and_clamped_to_a_shrunk_repeat():
     grown, shrunk = (
-        Lifecycle("wake_add", (replace(CANONICAL.states[0], repeat=repeat), *CANONICAL.states[1:]))
-        for repeat in (5, 2)
+        Lifecycle("wake_add", (replace(CANONICAL.states[0], repeat=repeat), *CANONICAL.states[1:])) for repeat in (5, 2)
     )
     assert resolve(Position("wake_add", 2), grown) == Position("wake_add", 2)
     assert resolve(Position("wake_add", 2), shrunk) == Position("wake_add", 1)
@@ -111,9 +110,7 @@ def test_hits_are_kept_through_an_edit_and_clamped_to_a_shrunk_repeat():
 @st.composite
 def lifecycles(draw):
     names = [f"s{number}" for number in range(draw(st.integers(1, 6)))]
-    states = tuple(
-        State(name, repeat=draw(st.integers(1, 4)), next=draw(st.sampled_from(names))) for name in names
-    )
+    states = tuple(State(name, repeat=draw(st.integers(1, 4)), next=draw(st.sampled_from(names))) for name in names)
     return Lifecycle(draw(st.sampled_from(names)), states)
 
 
@@ -198,9 +195,7 @@ def test_a_window_gate_holds_whether_or_not_the_state_ever_ran():
 
 
 def test_of_several_gates_the_latest_counts_and_the_window_must_still_be_open_then():
-    state = State(
-        "plan", next="plan", min_interval=timedelta(hours=23), when_window=parse_window("09:00-11:00")
-    )
+    state = State("plan", next="plan", min_interval=timedelta(hours=23), when_window=parse_window("09:00-11:00"))
     ran_at = datetime(2026, 3, 1, 10, 30, tzinfo=UTC)
     inside, missed = datetime(2026, 3, 2, 9, 0, tzinfo=UTC), ran_at + timedelta(hours=2)
     assert gate_opens_at(state, ran_at, inside, UTC_ZONE) == datetime(2026, 3, 2, 9, 30, tzinfo=UTC)

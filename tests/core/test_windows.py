@@ -157,9 +157,7 @@ def test_the_start_is_inside_and_the_end_is_not():
 
 
 def test_adjacent_and_overlapping_windows_are_followed_to_their_common_end():
-    weekend = tuple(
-        parse_window(text) for text in ("Fri 20:00-24:00", "Sat,Sun 00:00-24:00", "Mon 00:00-06:00")
-    )
+    weekend = tuple(parse_window(text) for text in ("Fri 20:00-24:00", "Sat,Sun 00:00-24:00", "Mon 00:00-06:00"))
     assert inside_until(weekend, at("2024-06-07T21:00"), BERLIN) == at("2024-06-10T06:00")
     christmas = parse_window("2024-06-08T12:00+02:00/2024-06-08T15:00+02:00")
     overlapping = (parse_window("10:00-13:00"), christmas)
@@ -179,9 +177,7 @@ def test_quiet_hours_end_by_the_wall_clock_on_both_nights_of_the_year():
 
 
 def test_a_window_that_ends_in_the_gap_ends_where_the_gap_begins():
-    assert inside_until((parse_window("22:00-02:30"),), at("2024-03-31T01:00"), BERLIN) == at(
-        "2024-03-31T03:00"
-    )
+    assert inside_until((parse_window("22:00-02:30"),), at("2024-03-31T01:00"), BERLIN) == at("2024-03-31T03:00")
 
 
 def test_a_one_off_window_holds_between_its_instants_and_never_again():

@@ -41,6 +41,9 @@ def _found() -> str:
         raise click.UsageError(
             f"no {' or '.join(FLEET_NAMES)} in this folder (name the file: wakeful check FILE).",
         )
+    unread = [name for name in FLEET_NAMES if name != found.name and found.with_name(name).exists()]
+    for name in unread:
+        _say(f"{name}: not read, because {found.name} is beside it", to_stderr=True)
     return str(found)
 
 

@@ -186,6 +186,13 @@ class _Build:
                 "BREATHER has no effect without INTERVAL: continuous",
                 "write INTERVAL: continuous",
             )
+        sources = values.get("ON") if "ON" in entries else None
+        if isinstance(sources, tuple) and any(_is_open_hook(address) for address in sources):
+            self.notes.warn(
+                entries["ON"].value,
+                "a webhook without a secret stays closed",
+                "add ?secret=ENV_NAME and put the secret into that variable",
+            )
         if "OFFSET" in entries and "SCHEDULE" in values:
             self.notes.warn(entries["OFFSET"].key, "OFFSET has no effect on a SCHEDULE", "remove it")
 
@@ -203,6 +210,10 @@ class _Build:
 
 def _place(entry: Entry) -> tuple[int, int]:
     return entry.key.line, entry.key.column
+
+
+def _is_open_hook(address: str) -> bool:
+    return address.startswith("webhook://") and "secret=" not in address
 
 
 def _names(address: str, values: Values) -> list[str]:

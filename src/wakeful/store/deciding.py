@@ -40,7 +40,11 @@ class Deciding(Declaring):
             return known
         waiting = self._waiting(wake)
         verdict = defer("", "not decided yet")
-        return self._put_wake(wake, "joined" if waiting else "waiting", verdict, now, joined=waiting, retry=at)
+        state = "joined" if waiting else "waiting"
+        id = self._put_wake(wake, state, verdict, now, joined=waiting, retry=at)
+        for item in filter(None, (wake.item, wake.task)):
+            self.session.run("ask_item", item=item, wake=id)
+        return id
 
     def decide(self, wakes: Sequence[Wake], admit: Admit, now: datetime) -> list[Decision]:
         with self.session.transaction("decide"):
@@ -93,6 +97,7 @@ class Deciding(Declaring):
                 "decide_wake",
                 wake=wake.id,
                 state=state,
+                address=gathered.agent.address if gathered else None,
                 charged=int(wake.charged or charge),
                 guard=verdict.guard,
                 verdict=verdict.reason,
@@ -101,7 +106,8 @@ class Deciding(Declaring):
             )
             id = wake.id
         else:
-            id = self._put_wake(wake, state, verdict, now, charged=charge)
+            address = gathered.agent.address if gathered else None
+            id = self._put_wake(wake, state, verdict, now, charged=charge, address=address)
         run = self._admit(id, wake, gathered, charge, now) if admitted and gathered else None
         self._mark(id, wake, gathered, verdict, now)
         self._tell(id, run, wake, gathered, verdict, charge, now)
@@ -209,6 +215,7 @@ class Deciding(Declaring):
         now: datetime,
         *,
         charged: bool = False,
+        address: str | None = None,
         joined: int | None = None,
         retry: datetime | None = None,
     ) -> int:
@@ -217,6 +224,7 @@ class Deciding(Declaring):
             "put_wake",
             **wake_parameters(wake),
             state=state,
+            address=address,
             charged=int(charged),
             joined=joined,
             guard=verdict.guard or None,

@@ -65,7 +65,6 @@ def fact_parameters(wake: Wake, agent: Agent, now: datetime) -> Row:
     return {
         "agent": agent.name,
         "address": agent.address,
-        "target": wake.agent,
         "place": wake.agent or wake.role,
         "wake": wake.id,
         "by_run": wake.by_run,
@@ -152,7 +151,8 @@ def why_moot(row: Row, wake: Wake, standing: Standing, agent_row: Row, now: date
         return f"{name} is disabled"
     if wake.cause is Cause.timer and not wake.one_off and (standing.due_at is None or standing.due_at > now):
         return "the beat has been run or moved since"
-    if wake.cause in (Cause.peer, Cause.news) and not row["rings"]:
+    rung = wake.cause in (Cause.peer, Cause.news) or (wake.cause is Cause.operator and wake.item is not None)
+    if rung and not row["rings"]:
         return "what rang has been shown since"
     if wake.subject is Subject.task:
         return _why_task_moot(row, wake, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from wakeful.core.agents import Agent
 from wakeful.core.codec import encode
@@ -20,9 +20,6 @@ from wakeful.store.rows import dump, micros_or_none, to_item, to_micros, to_run,
 from wakeful.store.running import Running
 from wakeful.store.session import Row
 from wakeful.store.steps import beat_subject, task_subject
-
-# News that came during a run is gathered for this long, so that a busy inbox is not a hot loop.
-NEWS_AFTER = timedelta(seconds=2)
 
 # An agent without a timer sees a message that it keeps failing on this often; then a person must look.
 MOST_SWEEPS = 12
@@ -53,7 +50,7 @@ class Finishing(Running):
             self.put_pause(settled.pause, now)
         if settled.retry_at is not None:
             self.wait_again(run.wake, settled.retry_at, charged=bool(row["wake_charged"]), failed=True)
-        self._wake_waiting(agent, now)
+        self.wake_waiting(agent, now)
         self._tell_end(row, run, settled, standing.position.state, now)
         return settled.outcome
 
@@ -121,18 +118,6 @@ class Finishing(Running):
         ms = int(ending.elapsed.total_seconds() * 1000)
         self.add_total(agent_total(agent.address), row["day"], ms=ms, usd=usd, tokens=tokens)
         self.add_total("fleet", row["fleet_day"], ms=ms, usd=usd, tokens=tokens)
-
-    def _wake_waiting(self, agent: Agent, now: datetime) -> None:
-        """Whoever waited for this agent is tried again."""
-        self.session.run(
-            "retry_busy",
-            agent=agent.name,
-            address=agent.address,
-            now=to_micros(now),
-            news_at=to_micros(now + NEWS_AFTER),
-        )
-        if agent.roles:
-            self.session.run("retry_busy_roles", agent=agent.name, now=to_micros(now))
 
     def _tell_end(self, row: Row, run: Run, settled: Settlement, before: str, now: datetime) -> None:
         standing = settled.standing

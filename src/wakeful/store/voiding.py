@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from wakeful.core.agents import Agent
 from wakeful.core.errors import Stale
 from wakeful.core.events import EventKind
 from wakeful.store.base import SqlBase
 from wakeful.store.facts import agent_total, pair_total
 from wakeful.store.rows import to_micros
 from wakeful.store.session import Row
+
+# News that came during a run is gathered for this long, so that a busy inbox is not a hot loop.
+NEWS_AFTER = timedelta(seconds=2)
 
 
 class Voiding(SqlBase):
@@ -28,6 +32,9 @@ class Voiding(SqlBase):
         self.session.run("forget_attempts", run=run)
         self._refund(row)
         self.wait_again(row["wake"], now, charged=row["wake_charged"] and not row["charged"], failed=False)
+        agent_row = self.session.one("agent_row", agent=row["agent"])
+        if agent_row is not None:
+            self.wake_waiting(self.read_agent(agent_row), now)
         fields = {"charged": bool(row["charged"]), "cause": row["cause"], "subject": row["subject"]}
         self.event(EventKind.voided, now, agent=row["agent"], wake=row["wake"], run=run, fields=fields)
 
@@ -54,3 +61,15 @@ class Voiding(SqlBase):
             self.session.run("wait_again", wake=wake, failed=int(failed), retry_at=to_micros(at), charged=int(charged))
         else:
             self.session.run("join_wake", wake=wake, joined=other["id"], charged=int(charged))
+
+    def wake_waiting(self, agent: Agent, now: datetime) -> None:
+        """Whoever waited for this agent is tried again."""
+        self.session.run(
+            "retry_busy",
+            agent=agent.name,
+            address=agent.address,
+            now=to_micros(now),
+            news_at=to_micros(now + NEWS_AFTER),
+        )
+        if agent.roles:
+            self.session.run("retry_busy_roles", agent=agent.name, now=to_micros(now))

@@ -5,12 +5,17 @@ Law: a checker imports types from the core, never a rule of it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from datetime import datetime
 
+from wakeful.core.events import Event
 from wakeful.store.protocol import Store
 from wakeful.testing.checkers.door import check_decision
 from wakeful.testing.checkers.history import History, Violation
+from wakeful.testing.checkers.holds import check_hold
 from wakeful.testing.checkers.ledger import Ledger
+from wakeful.testing.checkers.rows import check_end, check_rows
 from wakeful.testing.witness import Witness
 
 __all__ = ["Violation", "check"]
@@ -24,7 +29,18 @@ def check(store: Store, witness: Witness) -> list[Violation]:
 def _all(history: History) -> Iterator[Violation]:
     for complaint in history.witness.complaints:
         yield Violation(rule="the driver meets nothing impossible", what=complaint)
-    ledger = Ledger(history)
+    ledger, together = Ledger(history), _by_call(history)
     for event in history.events:
         yield from check_decision(ledger, history, event)
         ledger.apply(event)
+        yield from check_end(ledger, history, event)
+        yield from check_hold(ledger, history, event, together[event.at])
+    ledger.boots_before(len(history.witness.calls))
+    yield from check_rows(history, ledger)
+
+
+def _by_call(history: History) -> dict[datetime, list[Event]]:
+    found: dict[datetime, list[Event]] = defaultdict(list)
+    for event in history.events:
+        found[event.at].append(event)
+    return found

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from wakeful.testing.contracts.store_deciding import DecidingContract
 from wakeful.testing.contracts.store_declaring import DeclaringContract
+from wakeful.testing.contracts.store_limits import LimitsContract
 from wakeful.testing.contracts.store_recording import RecordingContract
 
 
-class StoreContract(DeclaringContract, RecordingContract, DecidingContract):
+class StoreContract(DeclaringContract, RecordingContract, DecidingContract, LimitsContract):
     """Every verb and every law of `wakeful.store.protocol`."""

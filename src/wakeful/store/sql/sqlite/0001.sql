@@ -133,6 +133,8 @@ CREATE TABLE wake (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     agent         TEXT REFERENCES address (name),
     role          TEXT,
+    -- Whose limits it was decided under: the address of the agent that was asked.
+    address       TEXT REFERENCES address (name),
     cause         TEXT NOT NULL CHECK (cause IN ('timer', 'operator', 'task', 'peer', 'news')),
     subject       TEXT NOT NULL CHECK (subject IN ('beat', 'inbox', 'task')),
     state         TEXT NOT NULL CHECK (state IN ('waiting', 'joined', 'admitted', 'refused')),
@@ -173,7 +175,7 @@ CREATE INDEX wake_place ON wake (coalesce(agent, role), requested_at) WHERE stat
 CREATE INDEX wake_of_agent ON wake (agent, id);
 CREATE INDEX wake_task ON wake (coalesce(agent, ''), coalesce(role, '')) WHERE state = 'waiting' AND cause = 'task';
 CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL AND state IN ('waiting', 'admitted');
-CREATE INDEX wake_peer ON wake (agent, decided_at) WHERE cause = 'peer' AND charged = 1;
+CREATE INDEX wake_peer ON wake (address, decided_at) WHERE cause = 'peer' AND charged = 1;
 CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard = 'busy';
 CREATE INDEX wake_paused ON wake (agent) WHERE state = 'waiting' AND guard = 'paused';
 

@@ -13,7 +13,7 @@ SELECT
         WHERE p.scope = :pause_source AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS source_pause,
     (SELECT count(*) FROM wake w WHERE w.by_run = :by_run AND w.state IN ('waiting', 'admitted')
         AND w.cause = 'peer' AND w.id <> :wake) AS wakes_by_run,
-    (SELECT w.decided_at FROM wake w WHERE w.agent = :target AND w.cause = 'peer' AND w.charged = 1
+    (SELECT w.decided_at FROM wake w WHERE w.address = :address AND w.cause = 'peer' AND w.charged = 1
         AND w.id <> :wake ORDER BY w.decided_at DESC LIMIT 1) AS last_peer_wake_at,
     own.wakes AS wakes_today, own.ms AS ms_today, own.usd AS usd_today, own.tokens AS tokens_today,
     pair.wakes AS pair_wakes_today, whole.usd AS fleet_usd, whole.tokens AS fleet_tokens,
@@ -86,14 +86,14 @@ WHERE agent IN (:agent, :address) AND ring_at IS NOT NULL AND closed_at IS NULL
     AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0);
 
 -- name: put_wake
-INSERT INTO wake (agent, role, cause, subject, state, sender, reason, item, task, source, by_run, root, depth,
+INSERT INTO wake (agent, role, address, cause, subject, state, sender, reason, item, task, source, by_run, root, depth,
     lineage_usd, slot, attempt, charged, joined, guard, verdict, retry_at, rank, pool, requested_at, decided_at)
-VALUES (:agent, :role, :cause, :subject, :state, :sender, :reason, :item, :task, :source, :by_run, :root, :depth,
+VALUES (:agent, :role, :address, :cause, :subject, :state, :sender, :reason, :item, :task, :source, :by_run, :root, :depth,
     :lineage_usd, :slot, :attempt, :charged, :joined, :guard, :verdict, :retry_at, :rank, :pool, :requested_at,
     :decided_at);
 
 -- name: decide_wake
-UPDATE wake SET state = :state, charged = :charged, guard = :guard, verdict = :verdict, retry_at = :retry_at,
+UPDATE wake SET state = :state, address = :address, charged = :charged, guard = :guard, verdict = :verdict, retry_at = :retry_at,
     decided_at = :decided_at WHERE id = :wake;
 
 -- name: lineage

@@ -1,0 +1,292 @@
+"""The group-commit writer: durable first, then told; each call a part of its own; the group a matter of speed only."""
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from datetime import UTC, datetime
+
+import pytest
+
+from wakeful.core.agents import Agent, Fleet
+from wakeful.core.errors import Conflict
+from wakeful.core.items import Kind, NewItem, Origin
+from wakeful.store.sqlite import open_sqlite
+from wakeful.store.writer import MOST_IN_GROUP, Writer
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PATIENCE = 30
+
+
+class DiskFull(Exception):
+    pass
+
+
+class Gate:
+    """A probe that counts the commits of groups, can hold one up, and can make one fail."""
+
+    def __init__(self) -> None:
+        self.commits = 0
+        self.fails = False
+        self.before = None
+        self.reached = threading.Event()
+        self._opened = threading.Event()
+        self._opened.set()
+
+    def __call__(self, moment, site):
+        if site != "group" or moment != "before":
+            return
+        self.commits += 1
+        self.reached.set()
+        assert self._opened.wait(PATIENCE)
+        if self.before is not None:
+            self.before()
+        if self.fails:
+            raise DiskFull("no space left on device")
+
+    def close(self):
+        self._opened.clear()
+        self.reached.clear()
+
+    def open(self):
+        self._opened.set()
+
+
+class Desk:
+    def __init__(self, path) -> None:
+        self.gate = Gate()
+        self.store = open_sqlite(path, durable=False, probe=self.gate)
+        agents = (Agent(name="moss", address="moss"), Agent(name="wren", address="wren"))
+        self.store.declare(Fleet(agents=agents), NOW)
+        self.writer = Writer(self.store)
+
+    def record(self, key, body="") -> Future:
+        return self.writer.submit(_record(key, body))
+
+    def hold_a_commit(self) -> Future:
+        """A first call whose commit is under way, and stays so until the gate opens."""
+        self.gate.close()
+        held = self.record("held")
+        assert self.gate.reached.wait(PATIENCE)
+        return held
+
+    def keys(self) -> list[str]:
+        return [item.subject for item in self.store.items(limit=2_000)]
+
+
+def _record(key, body=""):
+    item = NewItem(kind=Kind.message, agent="moss", origin=Origin.operator, subject=key, body=body, dedupe=key)
+    return lambda store: store.record([item], NOW)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = Desk(tmp_path / "wakeful.db")
+    yield desk
+    desk.gate.open()
+    desk.gate.fails = False
+    desk.writer.close()
+    desk.store.close()
+
+
+# ---- sharing
+
+
+def test_callers_that_arrive_during_a_commit_share_the_next_one(desk):
+    held = desk.hold_a_commit()
+    futures = [desk.record(f"k{number}") for number in range(20)]
+    desk.gate.open()
+    ids = [future.result(PATIENCE)[0].id for future in (held, *futures)]
+    assert desk.gate.commits == 2
+    assert ids == list(range(1, 22))
+
+
+def test_coroutines_that_arrive_during_a_commit_share_the_next_one(desk):
+    desk.hold_a_commit()
+
+    async def open_gate():
+        desk.gate.open()
+
+    async def callers():
+        calls = [desk.writer.call(_record(f"k{number}")) for number in range(20)]
+        return await asyncio.gather(*calls, open_gate())
+
+    *answers, _ = asyncio.run(callers())
+    assert desk.gate.commits == 2
+    assert len({answer[0].id for answer in answers}) == 20
+
+
+def test_coroutines_and_threads_share_one_commit(desk):
+    desk.hold_a_commit()
+    future = desk.record("thread")
+
+    async def open_gate():
+        desk.gate.open()
+
+    async def callers():
+        await asyncio.gather(desk.writer.call(_record("coroutine")), open_gate())
+
+    asyncio.run(callers())
+    assert future.result(PATIENCE)
+    assert desk.gate.commits == 2
+    assert desk.keys() == ["held", "thread", "coroutine"]
+
+
+def test_sixty_four_callers_need_at_most_an_eighth_of_the_commits(desk):
+    async def caller(number):
+        for part in range(10):
+            await desk.writer.call(_record(f"{number}/{part}"))
+
+    async def callers():
+        await asyncio.gather(*(caller(number) for number in range(64)))
+
+    asyncio.run(callers())
+    assert len(desk.keys()) == 640
+    assert desk.gate.commits <= 80
+
+
+def test_a_group_is_bounded_so_that_the_first_need_not_wait_for_a_flood(desk):
+    desk.hold_a_commit()
+    futures = [desk.record(f"k{number}") for number in range(MOST_IN_GROUP + 1)]
+    desk.gate.open()
+    for future in futures:
+        future.result(PATIENCE)
+    assert desk.gate.commits == 3
+
+
+# ---- durable first, then told
+
+
+def test_nobody_is_answered_before_the_commit_that_holds_the_call(desk):
+    held = desk.hold_a_commit()
+    futures = [held, *(desk.record(f"k{number}") for number in range(5))]
+    told_too_soon = []
+    desk.gate.before = lambda: told_too_soon.append(len(desk.keys()) < sum(future.done() for future in futures))
+    desk.gate.open()
+    for future in futures:
+        future.result(PATIENCE)
+    assert told_too_soon == [False, False]
+
+
+def test_what_was_answered_is_there_for_every_reader(desk):
+    desk.record("k1").result(PATIENCE)
+    assert desk.keys() == ["k1"]
+
+
+# ---- failing alone
+
+
+def test_a_call_that_fails_is_rolled_back_alone_and_only_its_caller_is_told(desk):
+    desk.hold_a_commit()
+    before, taken, after = desk.record("k1", "one"), desk.record("k1", "another"), desk.record("k2")
+    desk.gate.open()
+    assert before.result(PATIENCE)[0].id == 2
+    with pytest.raises(Conflict, match="k1"):
+        taken.result(PATIENCE)
+    assert after.result(PATIENCE)[0].id == 3
+    assert desk.gate.commits == 2
+    assert [item.body for item in desk.store.items()] == ["", "one", ""]
+
+
+def test_a_call_that_fails_after_its_first_verb_leaves_nothing_of_it(desk):
+    def half(store):
+        _record("half")(store)
+        raise ValueError("changed my mind")
+
+    desk.hold_a_commit()
+    future, other = desk.writer.submit(half), desk.record("k2")
+    desk.gate.open()
+    with pytest.raises(ValueError, match="changed my mind"):
+        future.result(PATIENCE)
+    assert other.result(PATIENCE)
+    assert desk.keys() == ["held", "k2"]
+
+
+def test_the_error_reaches_a_coroutine_too(desk):
+    async def caller():
+        await desk.writer.call(_record("k1", "one"))
+        await desk.writer.call(_record("k1", "another"))
+
+    with pytest.raises(Conflict):
+        asyncio.run(caller())
+    assert desk.keys() == ["k1"]
+
+
+# ---- failing together
+
+
+def test_a_commit_that_fails_fails_all_its_callers_and_nothing_is_kept(desk):
+    held = desk.hold_a_commit()
+    desk.gate.fails = True
+    futures = [desk.record(f"k{number}") for number in range(3)]
+    desk.gate.open()
+    for future in (held, *futures):
+        with pytest.raises(DiskFull):
+            future.result(PATIENCE)
+    assert desk.keys() == []
+
+
+def test_the_writer_goes_on_after_a_commit_that_failed(desk):
+    desk.gate.fails = True
+    with pytest.raises(DiskFull):
+        desk.record("k1").result(PATIENCE)
+    desk.gate.fails = False
+    assert not desk.record("k1").result(PATIENCE)[0].duplicate
+    assert desk.keys() == ["k1"]
+
+
+def test_an_engine_that_gives_up_the_whole_transaction_fails_the_whole_group_and_nothing_is_kept(desk):
+    def give_up(store):
+        # What SQLite does by itself on some errors, such as a full disk or no memory.
+        store.session.connection.execute("ROLLBACK")
+        raise DiskFull("no space left on device")
+
+    desk.hold_a_commit()
+    futures = [desk.record("k1"), desk.writer.submit(give_up), desk.record("k2")]
+    desk.gate.open()
+    for future in futures:
+        with pytest.raises(DiskFull):
+            future.result(PATIENCE)
+    assert desk.keys() == ["held"]
+    assert desk.record("k3").result(PATIENCE)
+
+
+# ---- callers that give up, and the end
+
+
+def test_a_thread_that_gave_up_waiting_does_not_stop_the_writer(desk):
+    desk.hold_a_commit()
+    given_up, other = desk.record("k1"), desk.record("k2")
+    assert given_up.cancel()
+    desk.gate.open()
+    assert other.result(PATIENCE)
+    assert desk.record("k3").result(PATIENCE)
+
+
+def test_a_coroutine_that_was_cancelled_or_whose_loop_is_closed_does_not_stop_the_writer(desk):
+    desk.hold_a_commit()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(desk.writer.call(_record("k1")))
+    loop.call_soon(task.cancel)
+    with pytest.raises(asyncio.CancelledError):
+        loop.run_until_complete(task)
+    loop.close()
+    desk.gate.open()
+    assert desk.record("k2").result(PATIENCE)
+
+
+def test_close_finishes_what_was_queued_and_a_second_close_does_nothing(desk):
+    desk.hold_a_commit()
+    futures = [desk.record(f"k{number}") for number in range(10)]
+    desk.gate.open()
+    desk.writer.close()
+    assert all(future.done() for future in futures)
+    assert len(desk.keys()) == 11
+    desk.writer.close()
+
+
+def test_a_call_after_close_is_refused_instead_of_left_waiting(desk):
+    desk.writer.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        desk.record("k1")
+    with pytest.raises(RuntimeError, match="closed"):
+        asyncio.run(desk.writer.call(_record("k2")))
