@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from time import perf_counter
 
 from benchmarks.fleets import START, fleet_of, message, name_of
 from benchmarks.lines import BATCHES, THREADS_64
-from wakeful.core.items import NewItem
+from wakeful.store.protocol import Recorded
 from wakeful.store.sqlite import open_sqlite
+from wakeful.store.store import SqlStore
 from wakeful.store.writer import Writer
 
 AGENTS = 100
 CALLERS = (1, 8, 64)
 BATCH = 100
+
+Verb = Callable[[SqlStore], list[Recorded]]
 
 
 class Recording:
@@ -34,15 +38,15 @@ class Recording:
             found[name] = asyncio.run(self._from_coroutines(callers))
         return found | {THREADS_64: self._from_threads(64), BATCHES: self._in_batches()}
 
-    def _item(self) -> NewItem:
-        number = next(self._keys)
-        return message(name_of(number % AGENTS), f"key-{number}")
+    def _verb(self, many: int) -> Verb:
+        numbers = [next(self._keys) for _ in range(many)]
+        items = [message(name_of(number % AGENTS), f"key-{number}") for number in numbers]
+        return lambda store: store.record(items, START)
 
     async def _from_coroutines(self, callers: int) -> float:
         async def caller() -> int:
             for made in count(1):
-                items = [self._item()]
-                await self._writer.call(lambda store: store.record(items, START))
+                await self._writer.call(self._verb(1))
                 if perf_counter() >= deadline:
                     return made
             raise AssertionError("count() ended")
@@ -57,8 +61,7 @@ class Recording:
 
         def caller(index: int) -> None:
             while perf_counter() < deadline:
-                items = [self._item()]
-                self._writer.submit(lambda store: store.record(items, START)).result()
+                self._writer.submit(self._verb(1)).result()
                 made[index] += 1
 
         threads = [threading.Thread(target=caller, args=(index,)) for index in range(callers)]
@@ -73,8 +76,7 @@ class Recording:
     def _in_batches(self) -> float:
         started = perf_counter()
         for batches in count(1):
-            items = [self._item() for _ in range(BATCH)]
-            self._writer.submit(lambda store: store.record(items, START)).result()  # noqa: B023 (waited for at once)
+            self._writer.submit(self._verb(BATCH)).result()
             elapsed = perf_counter() - started
             if elapsed >= self._seconds:
                 return batches * BATCH / elapsed

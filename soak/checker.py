@@ -100,7 +100,7 @@ def _complaints(connection: apsw.Connection, accepted: Accepted) -> Iterator[str
 
 def _records(connection: apsw.Connection, accepted: Accepted) -> Iterator[str]:
     rows = connection.execute("SELECT dedupe, id FROM item NOT INDEXED WHERE dedupe IS NOT NULL").fetchall()
-    found = dict(rows)
+    found: dict[str, int] = dict(rows)
     for key, count in Counter(key for key, _ in rows).items():
         if count > 1:
             yield f"{key} is there {count} times"
@@ -179,7 +179,7 @@ def _totals(connection: apsw.Connection, events: list[Any]) -> Iterator[str]:
 
 
 def recount(events: Iterable[Any]) -> Totals:
-    """The totals as the events tell them: charged and reserved when admitted, given back when void, settled at the end."""
+    """The totals as the events tell them: taken when admitted, given back when void, settled at the end."""
     totals: Totals = Counter()
     admitted: dict[int, tuple[str, str, str, dict[str, int]]] = {}
     for kind, agent, _, run, _, fields in events:

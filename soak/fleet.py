@@ -27,9 +27,7 @@ def fleet() -> Fleet:
         Agent(name=name, address=name, cadence=_BEATS, limits=_LIMITS, roles=(ROLE,) if index < 4 else ())
         for index, name in enumerate(NAMES[:6])
     ]
-    shifts = Agent(
-        name="sage", address="sage", runner=Runner.handler, cadence=Cadence(), limits=_LIMITS, roles=(ROLE,)
-    )
+    shifts = Agent(name="sage", address="sage", runner=Runner.handler, cadence=Cadence(), limits=_LIMITS, roles=(ROLE,))
     inbox = Agent(name="dove", address="dove", cadence=Cadence(), limits=_LIMITS)
     return Fleet(agents=(*beating, shifts, inbox), sessions=4, workers=4)
 

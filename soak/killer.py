@@ -39,9 +39,7 @@ class Killer:
         errors = self.folder.path.parent / f"{self.folder.path.name}-errors.txt"
         command = [sys.executable, "-m", "soak.writer", str(self.folder.path), str(self.life)]
         with errors.open("wb") as file:
-            process = subprocess.Popen(
-                command, cwd=ROOT, env=self._environment, stdout=subprocess.PIPE, stderr=file
-            )
+            process = subprocess.Popen(command, cwd=ROOT, env=self._environment, stdout=subprocess.PIPE, stderr=file)
             heard = self._hear_and_kill(process)
         if process.returncode != -signal.SIGKILL:
             raise AssertionError(f"it ended by itself:\n{errors.read_text('utf-8', 'replace')[-4_000:]}")

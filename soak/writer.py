@@ -14,6 +14,8 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -68,15 +70,20 @@ class Life:
         now = self.clock.now()
         await self.accept(lambda store: store.declare(fleet(), now, boot=True), lambda _: ["declare"])
         for pause in self.store.pauses():
-            await self.writer.call(lambda store, scope=pause.scope: store.resume(scope, "soak", now))
+            await self.resume(pause.scope)
         for run in self.store.runs(open=True):
             if run.state == "admitted":
-                await self.accept(
-                    lambda store, run=run: store.void(run.id, run.epoch, now),
-                    lambda _, run=run: [f"void {run.id} {run.epoch}"],
-                )
+                await self.void(run.id, run.epoch)
             else:
                 await self.finish(run.id, run.epoch, Ending(lost=True, elapsed=elapsed(run.id)))
+
+    async def resume(self, scope: str) -> None:
+        now = self.clock.now()
+        await self.writer.call(lambda store: store.resume(scope, "soak", now))
+
+    async def void(self, run: int, epoch: int) -> None:
+        now = self.clock.now()
+        await self.accept(lambda store: store.void(run, epoch, now), lambda _: [f"void {run} {epoch}"])
 
     async def run(self) -> None:
         await self.begin()
@@ -88,36 +95,26 @@ class Life:
     # -- what arrives -------------------------------------------------------------------------------------
     async def record(self, caller: int) -> None:
         dice = random.Random(f"{self.life} {caller}")
-        last: list[NewItem] = []
-        number = 0
+        items = [self._item(dice, caller, 0)]
+        number, again = 0, False
         while True:
-            # Now and then the same again, as a caller would that never heard of its acceptance.
-            again = bool(last) and dice.random() < 0.1
-            items = last if again else [self._item(dice, caller, number + part) for part in range(dice.randint(1, 3))]
-            number += 0 if again else len(items)
-            now = self.clock.now()
-            last = items
-            await self.accept(
-                lambda store, items=items, now=now: store.record(items, now),
-                lambda answer, items=items, again=again: _recorded(items, answer, again),
-            )
+            await self.accept(_recording(items, self.clock.now()), _recorded(items, again))
+            # Now and then the same again, as from a caller that never heard of its acceptance.
+            again = dice.random() < 0.1
+            if not again:
+                number += len(items)
+                items = [self._item(dice, caller, number + part) for part in range(dice.randint(1, 3))]
 
     def record_from_thread(self) -> None:
         dice = random.Random(f"{self.life} thread")
         clock = Clock(self.life)
-        number = 0
-        while True:
-            items = [self._item(dice, 99, number)]
-            number += 1
-            now = clock.now()
-
-            def verb(store: SqlStore, items: list[NewItem] = items, now: object = now) -> list[Recorded]:
-                return store.record(items, now)
-
+        for number in count():
+            items = [self._item(dice, RECORDERS, number)]
+            verb, tell = _recording(items, clock.now()), _recorded(items, False)
             if LIES:
-                self.writer.submit(_early(verb, lambda answer, items=items: _recorded(items, answer, False))).result()
+                self.writer.submit(_early(verb, tell)).result()
             else:
-                say(_recorded(items, self.writer.submit(verb).result(), False))
+                say(tell(self.writer.submit(verb).result()))
 
     def _item(self, dice: random.Random, caller: int, number: int) -> NewItem:
         key = f"{self.life}/{caller}/{number}"
@@ -141,15 +138,18 @@ class Life:
     # -- the one door, and the end of runs ----------------------------------------------------------------
     async def decide(self) -> None:
         while True:
-            now = self.clock.now()
-            wakes = self.store.due(now, limit=PAGE).wakes
-            await self.accept(lambda store, wakes=wakes, now=now: store.decide(wakes, admit, now), _decided)
-            orders = await self.accept(
-                lambda store, now=now: store.claim("soak", now, LEASE, limit=PAGE),
-                lambda orders: [f"claim {order.run.id} {order.run.epoch}" for order in orders],
-            )
-            for order in orders:
+            await self.decide_due()
+            for order in await self.claim():
                 self.orders.put_nowait(order)
+
+    async def decide_due(self) -> None:
+        now = self.clock.now()
+        wakes = self.store.due(now, limit=PAGE).wakes
+        await self.accept(lambda store: store.decide(wakes, admit, now), _decided)
+
+    async def claim(self) -> list[Order]:
+        now = self.clock.now()
+        return await self.accept(lambda store: store.claim("soak", now, LEASE, limit=PAGE), _claimed)
 
     async def end_orders(self, caller: int) -> None:
         dice = random.Random(f"{self.life} finisher {caller}")
@@ -186,10 +186,17 @@ def _early(verb: Callable[[SqlStore], T], tell: Tell[T]) -> Callable[[SqlStore],
     return lying
 
 
-def _recorded(items: Sequence[NewItem], answers: Sequence[Recorded], again: bool) -> list[str]:
-    for item, answer in zip(items, answers, strict=True):
-        assert answer.duplicate is again, f"{item.dedupe}: {answer}"
-    return [f"record {item.dedupe} {answer.id}" for item, answer in zip(items, answers, strict=True)]
+def _recording(items: Sequence[NewItem], now: datetime) -> Callable[[SqlStore], list[Recorded]]:
+    return lambda store: store.record(items, now)
+
+
+def _recorded(items: Sequence[NewItem], again: bool) -> Tell[list[Recorded]]:
+    def tell(answers: list[Recorded]) -> list[str]:
+        for item, answer in zip(items, answers, strict=True):
+            assert answer.duplicate is again, f"{item.dedupe}: {answer}"
+        return [f"record {item.dedupe} {answer.id}" for item, answer in zip(items, answers, strict=True)]
+
+    return tell
 
 
 def _decided(decisions: Sequence[Decision]) -> list[str]:
@@ -198,6 +205,10 @@ def _decided(decisions: Sequence[Decision]) -> list[str]:
         word = "joined" if decision.joined else decision.verdict.kind.value
         lines.append(f"decide {decision.wake} {word} {decision.run or '-'}")
     return lines
+
+
+def _claimed(orders: Sequence[Order]) -> list[str]:
+    return [f"claim {order.run.id} {order.run.epoch}" for order in orders]
 
 
 def _ending(dice: random.Random, run: int) -> Ending:

@@ -1,5 +1,7 @@
 """The checker of the kills can see: each kind of damage, done by hand, draws its complaint."""
 
+from datetime import timedelta
+
 import apsw
 import pytest
 
@@ -12,7 +14,6 @@ from wakeful.core.settlement import settle
 from wakeful.core.standing import Spend
 from wakeful.store.protocol import Finish
 from wakeful.store.sqlite import open_sqlite
-from datetime import timedelta
 
 LATER = START + timedelta(hours=1)
 
@@ -80,7 +81,10 @@ def test_a_store_that_kept_its_word_draws_no_complaint(kept):
             "DROP INDEX run_open; UPDATE run SET state = 'running', outcome = NULL, ended_at = NULL, agent = 'moss'",
             "moss has",
         ),
-        ("UPDATE item SET held_by = (SELECT min(id) FROM run), closed_at = NULL, state = 'open' WHERE id = 1", "is held"),
+        (
+            "UPDATE item SET held_by = (SELECT min(id) FROM run), closed_at = NULL, state = 'open' WHERE id = 1",
+            "is held",
+        ),
     ],
 )
 def test_each_damage_draws_its_complaint(kept, damage, complaint):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful.fleet import check_file, load_fleet
-from wakeful.fleet.diagnostics import MOST_NOTES, Notes, Severity
+from wakeful.fleet.diagnostics import MOST_NOTES, Notes, Place, Severity
 from wakeful.fleet.load import _load
 from wakeful.fleet.org import parse_org
 from wakeful.fleet.yaml import parse_yaml
@@ -100,6 +100,16 @@ def test_ten_thousand_agents_load_in_a_tenth_of_the_time_that_a_hundred_thousand
 def test_a_file_cannot_write_to_the_terminal_of_the_person_who_checks_it(desk, said):
     loaded = desk.org("#+RUN: true\n* wren\n:PROPERTIES:\n:INTERVAL: \x07\x9b31m\u202e10m\n:END:\n")
     assert all(character.isprintable() for line in said(loaded) for character in line)
+
+
+def test_a_reason_and_a_files_name_are_escaped_and_short_whoever_wrote_them():
+    notes = Notes("a\x1b[2J\udcff.org")
+    notes.error(Place(), "red \x1b[31m" + "x" * 1_000, "mend\n\u202eit")
+    (line,) = map(str, notes.all())
+    assert line.isprintable()
+    assert line.startswith("a\\x1b[2J\\udcff.org:1:1: red \\x1b[31mxxx")
+    assert line.endswith("x… (mend\\n\\u202eit)")
+    assert len(line) < 500
 
 
 # ---- random files

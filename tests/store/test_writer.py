@@ -10,6 +10,7 @@ import pytest
 from wakeful.core.agents import Agent, Fleet
 from wakeful.core.errors import Conflict
 from wakeful.core.items import Kind, NewItem, Origin
+from wakeful.store.protocol import Recorded
 from wakeful.store.sqlite import open_sqlite
 from wakeful.store.writer import MOST_IN_GROUP, Writer
 
@@ -27,7 +28,7 @@ class Gate:
     def __init__(self) -> None:
         self.commits = 0
         self.fails = False
-        self.before = None
+        self.look = lambda: None
         self.reached = threading.Event()
         self._opened = threading.Event()
         self._opened.set()
@@ -38,8 +39,7 @@ class Gate:
         self.commits += 1
         self.reached.set()
         assert self._opened.wait(PATIENCE)
-        if self.before is not None:
-            self.before()
+        self.look()
         if self.fails:
             raise DiskFull("no space left on device")
 
@@ -59,10 +59,10 @@ class Desk:
         self.store.declare(Fleet(agents=agents), NOW)
         self.writer = Writer(self.store)
 
-    def record(self, key, body="") -> Future:
+    def record(self, key, body="") -> Future[list[Recorded]]:
         return self.writer.submit(_record(key, body))
 
-    def hold_a_commit(self) -> Future:
+    def hold_a_commit(self) -> Future[list[Recorded]]:
         """A first call whose commit is under way, and stays so until the gate opens."""
         self.gate.close()
         held = self.record("held")
@@ -159,12 +159,13 @@ def test_a_group_is_bounded_so_that_the_first_need_not_wait_for_a_flood(desk):
 def test_nobody_is_answered_before_the_commit_that_holds_the_call(desk):
     held = desk.hold_a_commit()
     futures = [held, *(desk.record(f"k{number}") for number in range(5))]
-    told_too_soon = []
-    desk.gate.before = lambda: told_too_soon.append(len(desk.keys()) < sum(future.done() for future in futures))
+    seen = []
+    # Looked at just before each commit: how many are told, how many any reader can see.
+    desk.gate.look = lambda: seen.append((sum(future.done() for future in futures), len(desk.keys())))
     desk.gate.open()
     for future in futures:
         future.result(PATIENCE)
-    assert told_too_soon == [False, False]
+    assert seen == [(0, 0), (1, 1)]
 
 
 def test_what_was_answered_is_there_for_every_reader(desk):

@@ -83,9 +83,9 @@ def wakes_per_run(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
 def cooldown(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
     if wake.cause is not Cause.peer or facts.last_peer_wake_at is None:
         return None
-    # A clock that was set back must not lengthen the wait beyond the cooldown itself.
-    since = max(facts.now - facts.last_peer_wake_at, timedelta())
-    if since >= limits.cooldown:
+    since = facts.now - facts.last_peer_wake_at
+    # A wake in the future: the clock was set back. One early wake is better than a day without any.
+    if since >= limits.cooldown or since < timedelta():
         return None
     return refuse(
         "cooldown",

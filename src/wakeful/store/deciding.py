@@ -84,9 +84,10 @@ class Deciding(Declaring):
 
     def gather(self, session: Reading, wake: Wake, row: Row, now: datetime) -> Gathered:
         agent = self.read_agent(row)
-        scalars = session.one("facts", **fact_parameters(wake, agent, now))
+        pair = pair_total(_address(session, wake.sender), agent.address)
+        scalars = session.one("facts", **fact_parameters(wake, agent, pair, now))
         assert scalars is not None, f"{agent.name} has no standing"
-        return gather(scalars, wake, agent, row, now)
+        return gather(scalars, wake, agent, row, pair, now)
 
     def _write(self, wake: Wake, gathered: Gathered | None, verdict: Verdict, now: datetime) -> Decision:
         admitted = verdict.kind is VerdictKind.admit
@@ -97,7 +98,6 @@ class Deciding(Declaring):
                 "decide_wake",
                 wake=wake.id,
                 state=state,
-                address=gathered.agent.address if gathered else None,
                 charged=int(wake.charged or charge),
                 guard=verdict.guard,
                 verdict=verdict.reason,
@@ -106,8 +106,7 @@ class Deciding(Declaring):
             )
             id = wake.id
         else:
-            address = gathered.agent.address if gathered else None
-            id = self._put_wake(wake, state, verdict, now, charged=charge, address=address)
+            id = self._put_wake(wake, state, verdict, now, charged=charge)
         run = self._admit(id, wake, gathered, charge, now) if admitted and gathered else None
         self._mark(id, wake, gathered, verdict, now)
         self._tell(id, run, wake, gathered, verdict, charge, now)
@@ -119,6 +118,7 @@ class Deciding(Declaring):
         run = self.session.insert(
             "open_run",
             agent=agent.name,
+            address=agent.address,
             wake=id,
             cause=wake.cause.value,
             subject=wake.subject.value,
@@ -129,6 +129,7 @@ class Deciding(Declaring):
             beat=gathered.beat,
             attempt=gathered.attempt,
             charged=int(charge),
+            pair=gathered.pair,
             day=gathered.day,
             fleet_day=gathered.fleet_day,
             reserved_usd=reserved.usd,
@@ -137,7 +138,7 @@ class Deciding(Declaring):
         )
         usd, tokens = reserved.usd, reserved.tokens
         self.add_total(agent_total(agent.address), gathered.day, wakes=int(charge), usd=usd, tokens=tokens)
-        self.add_total(pair_total(wake.sender, agent.address), gathered.day, wakes=int(charge))
+        self.add_total(gathered.pair, gathered.day, wakes=int(charge))
         self.add_total("fleet", gathered.fleet_day, usd=usd, tokens=tokens)
         if wake.subject is Subject.task and run is not None:
             self._lease(run, id, wake, gathered, now)
@@ -215,7 +216,6 @@ class Deciding(Declaring):
         now: datetime,
         *,
         charged: bool = False,
-        address: str | None = None,
         joined: int | None = None,
         retry: datetime | None = None,
     ) -> int:
@@ -224,7 +224,6 @@ class Deciding(Declaring):
             "put_wake",
             **wake_parameters(wake),
             state=state,
-            address=address,
             charged=int(charged),
             joined=joined,
             guard=verdict.guard or None,
@@ -275,6 +274,12 @@ def candidates(session: Reading, wake: Wake) -> list[Row]:
     if row is not None and row["removed_at"] is None:
         return [row]
     return session.all("candidates", target=wake.agent, limit=MOST_CANDIDATES) or ([row] if row else [])
+
+
+def _address(session: Reading, sender: str | None) -> str | None:
+    """A replica speaks, and is counted, under the address that it shares."""
+    row = None if sender is None else session.one("sender_address", name=sender)
+    return sender if row is None else str(row["address"])
 
 
 def target_of(wake: Wake) -> str:

@@ -14,7 +14,7 @@ from wakeful.core.codec import decode, encode, write_time
 from wakeful.core.errors import Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.lifecycle import begin
-from wakeful.core.wakes import FLEET, RANKS, Cause, Pause
+from wakeful.core.wakes import FLEET, RANKS, Cause, Pause, agent_scope
 from wakeful.core.windows import spread
 from wakeful.store.base import typed
 from wakeful.store.rows import dump, from_micros, micros_or_none, to_micros, to_pause
@@ -51,7 +51,7 @@ class Declaring(Voiding):
         """After a start nothing that is timed runs before the grace is over; nothing waits longer for it either."""
         for row in self.session.all("timer_standings"):
             agent = self.read_agent(known[row["agent"]])
-            due = resume_beat(from_micros(row["due_at"]), agent.cadence, now, fleet.grace)
+            due = resume_beat(from_micros(row["due_at"]), agent.cadence, now, fleet.grace, ZoneInfo(agent.timezone))
             if to_micros(due) != row["due_at"]:
                 self.session.run("set_due", agent=row["agent"], due_at=to_micros(due))
         self.session.run("hold_timers", until=to_micros(now + fleet.grace))
@@ -142,7 +142,8 @@ class Declaring(Voiding):
         with self.session.transaction("pause"):
             self.put_pause(pause, now)
             for run in self.session.all("unclaimed_runs", before=to_micros(now)):
-                if pause.scope in (FLEET, f"agent:{run['agent']}"):
+                held = {FLEET, agent_scope(run["agent"]), agent_scope(run["address"]), f"source:{run['source']}"}
+                if pause.scope in held:
                     self.void_run(run["id"], run["epoch"], now)
 
     def resume(self, scope: str, by: str, now: datetime, *, owner: str | None = None) -> bool:
@@ -158,7 +159,7 @@ class Declaring(Voiding):
             fields = {"scope": pause.scope, "owner": pause.owner, "by": by}
             self.event(EventKind.resumed, now, agent=name, fields=fields)
         if pauses:
-            for wake in self.session.all("paused_wakes"):
+            for wake in self.session.all("paused_wakes", now=to_micros(now)):
                 later = now + spread(str(wake["agent"]), RESUME_SPREAD)
                 self.session.run("retry_wake", wake=wake["id"], at=to_micros(later))
 

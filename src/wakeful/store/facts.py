@@ -39,6 +39,7 @@ class Gathered:
     attempt: int
     day: str
     fleet_day: str
+    pair: str
 
 
 def agent_total(address: str) -> str:
@@ -59,7 +60,7 @@ def slot_limit(limits: Limits, pool: Pool) -> int:
     return limits.sessions if pool is Pool.sessions else limits.workers
 
 
-def fact_parameters(wake: Wake, agent: Agent, now: datetime) -> Row:
+def fact_parameters(wake: Wake, agent: Agent, pair: str, now: datetime) -> Row:
     limits = agent.limits
     day, fleet_day = days(agent, now)
     return {
@@ -74,7 +75,7 @@ def fact_parameters(wake: Wake, agent: Agent, now: datetime) -> Row:
         "slots": slot_limit(limits, wake.pool),
         "burst_since": to_micros(now - limits.burst_window),
         "agent_total": agent_total(agent.address),
-        "pair_total": pair_total(wake.sender, agent.address),
+        "pair_total": pair,
         "day": day,
         "fleet_day": fleet_day,
         "pause_agent": agent_scope(agent.name),
@@ -84,7 +85,7 @@ def fact_parameters(wake: Wake, agent: Agent, now: datetime) -> Row:
     }
 
 
-def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, now: datetime) -> Gathered:
+def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, pair: str, now: datetime) -> Gathered:
     standing = to_standing(row)
     zone = ZoneInfo(agent.timezone)
     position = resolve(standing.position, agent.lifecycle)
@@ -123,6 +124,7 @@ def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, now: datetime) ->
         attempt=_attempt(row, wake, standing),
         day=day,
         fleet_day=fleet_day,
+        pair=pair,
     )
 
 

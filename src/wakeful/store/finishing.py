@@ -51,7 +51,7 @@ class Finishing(Running):
         if settled.retry_at is not None:
             self.wait_again(run.wake, settled.retry_at, charged=bool(row["wake_charged"]), failed=True)
         self.wake_waiting(agent, now)
-        self._tell_end(row, run, settled, standing.position.state, now)
+        self._tell_end(row, run, settled, end.ending, now)
         return settled.outcome
 
     def _open_run(self, run: int, epoch: int) -> Row:
@@ -115,11 +115,11 @@ class Finishing(Running):
     def _account(self, row: Row, agent: Agent, settled: Settlement, ending: Ending) -> None:
         usd = settled.bill.spend.usd - row["reserved_usd"]
         tokens = settled.bill.spend.tokens - row["reserved_tokens"]
-        ms = int(ending.elapsed.total_seconds() * 1000)
+        ms = _ms(ending)
         self.add_total(agent_total(agent.address), row["day"], ms=ms, usd=usd, tokens=tokens)
         self.add_total("fleet", row["fleet_day"], ms=ms, usd=usd, tokens=tokens)
 
-    def _tell_end(self, row: Row, run: Run, settled: Settlement, before: str, now: datetime) -> None:
+    def _tell_end(self, row: Row, run: Run, settled: Settlement, ending: Ending, now: datetime) -> None:
         standing = settled.standing
         fields = {
             "cause": run.cause.value,
@@ -133,6 +133,7 @@ class Finishing(Running):
             "failure_streak": standing.failure_streak,
             "due_at": encode(standing.due_at),
             "spend": encode(settled.bill),
+            "ms": _ms(ending),
             "day": row["day"],
         }
         self.event(EventKind.ended, now, agent=run.agent, wake=run.wake, run=run.id, fields=fields)
@@ -190,6 +191,10 @@ class Finishing(Running):
             self.session.run("block_dependents", item=item, error=reason)
         if state in TERMINAL:
             self.session.run("forget_steps", subject=task_subject(item))
+
+
+def _ms(ending: Ending) -> int:
+    return int(ending.elapsed.total_seconds() * 1000)
 
 
 def result_of(end: TaskEnd) -> str | None:

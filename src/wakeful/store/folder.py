@@ -37,7 +37,7 @@ class DataFolder:
     def lock(self, patience: float = 5.0) -> None:
         """Wait at most `patience` seconds for the one writer's lock, then raise `Busy`."""
         self.create()
-        handle = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        handle = self._open()
         deadline = time.monotonic() + patience
         while True:
             try:
@@ -51,6 +51,13 @@ class DataFolder:
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
         self._lock = handle
+
+    def _open(self) -> int:
+        file = self.path / "lock"
+        try:
+            return os.open(file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Mistake(f"cannot open {file}: {error.strerror}", "remove it, or name another folder") from error
 
     def unlock(self) -> None:
         if self._lock is not None:

@@ -15,6 +15,10 @@ Row = dict[str, Any]
 Probe = Callable[[str, str], None]
 
 
+# The site of one caller's share in a group of calls that are committed together.
+CALL = "call"
+
+
 class Reading(Protocol):
     def one(self, query: str, **parameters: Any) -> Row | None: ...
     def all(self, query: str, **parameters: Any) -> list[Row]: ...
@@ -23,6 +27,10 @@ class Reading(Protocol):
 class Session(Reading, Protocol):
     broken: type[Exception]
     """What is raised when the schema forbids a write."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the transaction is still there; a database in trouble may have given it up."""
 
     def transaction(self, site: str) -> AbstractContextManager[None]:
         """All or nothing; inside another transaction, all or nothing of its own part."""

@@ -20,11 +20,14 @@ import apsw
 from wakeful.core.errors import Busy, Mistake
 from wakeful.store.migrate import migrate
 from wakeful.store.named_sql import Query, load_queries
-from wakeful.store.session import Probe, Row
+from wakeful.store.session import CALL, Probe, Row
 from wakeful.store.store import SqlStore
 
 BUSY_TIMEOUT_MS = 5_000
 _CACHE_KIB = 64 * 1024
+
+# "wake" in ASCII, in the header of every store file.
+APPLICATION_ID = 0x77616B65
 
 
 class _Connection:
@@ -32,6 +35,7 @@ class _Connection:
 
     def __init__(self, connection: apsw.Connection, queries: dict[str, Query]) -> None:
         self.connection = connection
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # Without this a statement that touches a partial index is prepared anew for every new value that is bound.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._queries = queries
@@ -71,7 +75,6 @@ class Reader(_Connection):
         uri = f"{path.absolute().as_uri()}?mode=ro"
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         super().__init__(apsw.Connection(uri, flags=flags, statementcachesize=256), queries)
-        self.connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         self.connection.pragma("query_only", True)
 
 
@@ -87,28 +90,45 @@ class SqliteSession(_Connection):
         self.path = path
         self.probe = probe
         self.depth = 0
+        self.untouched = False
         self._local = threading.local()
         self._readers: list[Reader] = []
+        self._refuse_foreign()
         self._prepare(durable)
         migrate(self.connection)
 
+    def _refuse_foreign(self) -> None:
+        """A file that is not ours is left as it is, to the byte."""
+        try:
+            tables = self.connection.execute("SELECT count(*) FROM sqlite_schema").get
+            ours = self.connection.pragma("application_id") == APPLICATION_ID
+        except (apsw.NotADBError, apsw.CorruptError) as error:
+            raise self._not_ours(str(error)) from error
+        if tables and not ours:
+            raise self._not_ours("it is the database of another program")
+
+    def _not_ours(self, why: str) -> Mistake:
+        self.close()
+        return Mistake(
+            f"{self.path} is not a wakeful store: {why}",
+            "name another data folder, or restore this file from a backup; it was left untouched",
+        )
+
     def _prepare(self, durable: bool) -> None:
         connection = self.connection
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        try:
-            connection.pragma("synchronous", "full" if durable else "off")
-            connection.pragma("journal_mode", "wal")
-            connection.pragma("foreign_keys", True)
-            connection.pragma("cache_size", -_CACHE_KIB)
-            connection.pragma("trusted_schema", False)
-        except apsw.NotADBError as error:
-            raise Mistake(
-                f"{self.path} is not a wakeful store: {error}",
-                "name another data folder, or restore this file from a backup; it was left untouched",
-            ) from error
+        connection.pragma("synchronous", "full" if durable else "off")
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("foreign_keys", True)
+        connection.pragma("cache_size", -_CACHE_KIB)
+        connection.pragma("trusted_schema", False)
 
     def transaction(self, site: str) -> AbstractContextManager[None]:
-        return _Part(self) if self.depth else _Whole(self, site)
+        return _Part(self, site) if self.depth else _Whole(self, site)
+
+    @property
+    def alive(self) -> bool:
+        return self.connection.in_transaction
 
     def run(self, query: str, **parameters: Any) -> int:
         before = self.connection.total_changes()
@@ -174,25 +194,36 @@ class _Whole:
 
 
 class _Part:
-    """A transaction inside another: a savepoint, undone alone."""
+    """A transaction inside another: a savepoint, undone alone.
 
-    __slots__ = ("session",)
+    The first part inside a writer's call finds nothing written yet, and shares the savepoint of that call.
+    """
 
-    def __init__(self, session: SqliteSession) -> None:
+    __slots__ = ("session", "shared", "site")
+
+    def __init__(self, session: SqliteSession, site: str) -> None:
         self.session = session
+        self.site = site
+        self.shared = False
 
     def __enter__(self) -> None:
-        self.session.connection.execute("SAVEPOINT part")
-        self.session.depth += 1
+        session = self.session
+        self.shared = session.untouched
+        session.untouched = self.site == CALL
+        session.depth += 1
+        if not self.shared:
+            session.connection.execute("SAVEPOINT part")
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         connection = self.session.connection
         self.session.depth -= 1
+        self.session.untouched = False
         # An error such as a full disk may have undone the whole transaction, and the savepoint with it.
         if connection.in_transaction:
             if kind is not None:
                 connection.execute("ROLLBACK TO part")
-            connection.execute("RELEASE part")
+            if not self.shared:
+                connection.execute("RELEASE part")
 
 
 def _create(path: Path) -> None:

@@ -8,7 +8,7 @@ from wakeful.core.agents import Agent
 from wakeful.core.errors import Stale
 from wakeful.core.events import EventKind
 from wakeful.store.base import SqlBase
-from wakeful.store.facts import agent_total, pair_total
+from wakeful.store.facts import agent_total
 from wakeful.store.rows import to_micros
 from wakeful.store.session import Row
 
@@ -41,7 +41,7 @@ class Voiding(SqlBase):
     def _refund(self, row: Row) -> None:
         usd, tokens, charged = -row["reserved_usd"], -row["reserved_tokens"], row["charged"]
         self.add_total(agent_total(row["address"]), row["day"], wakes=-charged, usd=usd, tokens=tokens)
-        self.add_total(pair_total(row["sender"], row["address"]), row["day"], wakes=-charged)
+        self.add_total(row["pair"], row["day"], wakes=-charged)
         self.add_total("fleet", row["fleet_day"], usd=usd, tokens=tokens)
 
     def wait_again(self, wake: int, at: datetime, *, charged: bool, failed: bool) -> None:
@@ -64,12 +64,8 @@ class Voiding(SqlBase):
 
     def wake_waiting(self, agent: Agent, now: datetime) -> None:
         """Whoever waited for this agent is tried again."""
-        self.session.run(
-            "retry_busy",
-            agent=agent.name,
-            address=agent.address,
-            now=to_micros(now),
-            news_at=to_micros(now + NEWS_AFTER),
-        )
-        if agent.roles:
-            self.session.run("retry_busy_roles", agent=agent.name, now=to_micros(now))
+        later = to_micros(now + NEWS_AFTER)
+        self.session.run("retry_busy", agent=agent.name, now=to_micros(now), news_at=later)
+        if agent.roles or agent.address != agent.name:
+            address = agent.address if agent.address != agent.name else None
+            self.session.run("retry_shared", agent=agent.name, address=address, now=to_micros(now))

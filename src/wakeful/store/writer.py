@@ -12,9 +12,11 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from wakeful.store.session import CALL
 from wakeful.store.store import SqlStore
 
 T = TypeVar("T")
@@ -41,25 +43,35 @@ class Writer:
     def __init__(self, store: SqlStore) -> None:
         self.store = store
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
+        self._door = threading.Lock()
+        self._closed = False
         self._thread = threading.Thread(target=self._work, name="wakeful-writer", daemon=True)
         self._thread.start()
 
     def submit(self, verb: Callable[[SqlStore], T]) -> Future[T]:
         """Queue a call of the store; the future is set after its commit."""
         future: Future[T] = Future()
-        self._queue.put(_Call(verb, future, None))
+        self._put(_Call(verb, future, None))
         return future
 
     async def call(self, verb: Callable[[SqlStore], T]) -> T:
         """Await a call of the store, committed."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._queue.put(_Call(verb, future, loop))
+        self._put(_Call(verb, future, loop))
         return await future
+
+    def _put(self, call: _Call) -> None:
+        with self._door:
+            if self._closed:
+                raise RuntimeError("the writer is closed")
+            self._queue.put(call)
 
     def close(self) -> None:
         """Finish what was queued, then stop; a second close does nothing."""
-        self._queue.put(None)
+        with self._door:
+            self._closed = True
+            self._queue.put(None)
         self._thread.join()
 
     def _work(self) -> None:
@@ -74,12 +86,17 @@ class Writer:
 
     def _commit(self, calls: list[_Call]) -> list[Answer]:
         answers: list[Answer] = []
+        session = self.store.session
         try:
-            with self.store.session.transaction("group"):
+            with session.transaction("group"):
                 for call in calls:
                     try:
-                        answers.append((call.verb(self.store), None))
+                        with session.transaction(CALL):
+                            value = call.verb(self.store)
+                        answers.append((value, None))
                     except Exception as error:
+                        if not session.alive:
+                            raise
                         answers.append((None, error))
         except Exception as error:
             return [(None, error)] * len(calls)
@@ -91,11 +108,13 @@ def _deliver(calls: list[_Call], answers: list[Answer]) -> None:
     loops: dict[asyncio.AbstractEventLoop, list[tuple[_Call, Answer]]] = {}
     for call, answer in zip(calls, answers, strict=True):
         if call.loop is None:
-            _set(call.future, answer)
+            if call.future.set_running_or_notify_cancel():
+                _set(call.future, answer)
         else:
             loops.setdefault(call.loop, []).append((call, answer))
     for loop, share in loops.items():
-        if not loop.is_closed():
+        # A loop that has closed meanwhile has nobody left who waits.
+        with suppress(RuntimeError):
             loop.call_soon_threadsafe(_set_all, share)
 
 

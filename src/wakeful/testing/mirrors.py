@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from wakeful.core.items import Observation
+from wakeful.testing.faults import Crash
 from wakeful.testing.fleets import minutes
 from wakeful.testing.witness import Observed
 
@@ -60,9 +61,14 @@ class Mirrors:
         call = world.witness.call("observe")
         things = None if blind else tuple(self.things.get(agent, {}).values())
         source = f"folder of {agent}"
-        # Noted first: a crash may lose the answer, and the next look makes the same of it.
-        world.witness.observed.append(Observed(source=source, agent=agent, things=things, call=call))
-        world.store.observe(source, agent, things, call.at)
+        observed = Observed(source=source, agent=agent, things=things, call=call)
+        world.witness.observed.append(observed)
+        try:
+            world.store.observe(source, agent, things, call.at)
+            observed.committed = True
+        except Crash as crash:
+            observed.committed = crash.committed
+            raise
 
     def resync(self, world: World, agent: str) -> None:
         if agent in self.things and world.known.agent(agent) is not None:

@@ -59,12 +59,15 @@ class Accepted:
     duplicate: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Observed:
+    """What a source was told to show; None was an outage."""
+
     source: str
     agent: str
     things: tuple[Observation, ...] | None
     call: Call
+    committed: bool = False
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,13 +10,17 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from wakeful.core.events import Event
+from wakeful.core.items import Item
 from wakeful.store.protocol import Store
 from wakeful.testing.checkers.door import check_decision
+from wakeful.testing.checkers.drain import check_drain
 from wakeful.testing.checkers.history import History, Violation
 from wakeful.testing.checkers.holds import check_hold
+from wakeful.testing.checkers.inbox import Inbox
 from wakeful.testing.checkers.ledger import Ledger
 from wakeful.testing.checkers.rows import check_end, check_rows
-from wakeful.testing.witness import Witness
+from wakeful.testing.checkers.tasks import Queue
+from wakeful.testing.witness import Observed, Witness
 
 __all__ = ["Violation", "check"]
 
@@ -30,13 +34,25 @@ def _all(history: History) -> Iterator[Violation]:
     for complaint in history.witness.complaints:
         yield Violation(rule="the driver meets nothing impossible", what=complaint)
     ledger, together = Ledger(history), _by_call(history)
-    for event in history.events:
-        yield from check_decision(ledger, history, event)
-        ledger.apply(event)
-        yield from check_end(ledger, history, event)
-        yield from check_hold(ledger, history, event, together[event.at])
+    inbox, queue = Inbox(history, ledger), Queue(history, ledger)
+    for told in history.story():
+        if isinstance(told, Item):
+            inbox.born(told)
+            queue.born(told)
+        elif isinstance(told, Observed):
+            yield from inbox.observed(told)
+        else:
+            yield from check_decision(ledger, history, told)
+            ledger.apply(told)
+            yield from check_end(ledger, history, told)
+            yield from check_hold(ledger, history, told, together[told.at])
+            yield from inbox.apply(told)
+            yield from queue.apply(told)
     ledger.boots_before(len(history.witness.calls))
     yield from check_rows(history, ledger)
+    yield from inbox.finish()
+    yield from queue.finish()
+    yield from check_drain(history, ledger, queue)
 
 
 def _by_call(history: History) -> dict[datetime, list[Event]]:

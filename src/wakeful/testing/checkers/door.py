@@ -176,6 +176,6 @@ def _wrongly_moot(ledger: Ledger, wake: Wake, event: Event) -> str | None:
         return f"the beat of {wake.agent} was due at {due}" if due is not None and due <= event.at else None
     if wake.slot != "":
         return f"the one-off {wake.slot} was dropped"
-    if wake.cause == "operator":
+    if wake.cause == "operator" and wake.item is None:
         return "an operator's wake was dropped"
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -13,7 +13,7 @@ from wakeful.core.runs import Ending
 from wakeful.core.standing import Standing
 from wakeful.core.wakes import Pause
 from wakeful.store.protocol import RunRow, Store, WakeRow
-from wakeful.testing.witness import Call, Execution, Witness
+from wakeful.testing.witness import Call, Execution, Observed, Witness
 
 PAGE = 1000
 Row = TypeVar("Row", Event, RunRow, WakeRow, Item)
@@ -63,6 +63,16 @@ class History:
         return {
             item.id: by_subject[item.subject] for item in self.items.values() if item.subject in by_subject
         }
+
+    def story(self) -> Iterator[Item | Observed | Event]:
+        """Births, observations and events in the order in which they happened."""
+        order = {at: call.order for at, call in self.witness.calls.items()}
+        told: list[tuple[int, int, Item | Observed | Event]] = [
+            (order[item.created_at], 0, item) for item in self.items.values() if item.external_id is None
+        ]
+        told += [(seen.call.order, 1, seen) for seen in self.witness.observed if seen.committed]
+        told += [(order[event.at], 2, event) for event in self.events if event.at in order]
+        return (what for _, _, what in sorted(told, key=lambda part: part[:2]))
 
     def call(self, event: Event) -> Call:
         return self.witness.calls[event.at]

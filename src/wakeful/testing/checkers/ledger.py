@@ -176,8 +176,6 @@ class Ledger:
         )
         self.open[event.run] = opened
         self.starts[agent.name].append(opened)
-        if wake.id in self.charges:
-            self.charges[wake.id] = replace(self.charges[wake.id], at=event.at)
         if charge:
             pair = (min(wake.sender or "", agent.address), max(wake.sender or "", agent.address))
             self.charges[event.wake] = Charge(address=agent.address, pair=pair, day=day, at=event.at)

@@ -7,9 +7,22 @@ from __future__ import annotations
 
 from wakeful.testing.contracts.store_deciding import DecidingContract
 from wakeful.testing.contracts.store_declaring import DeclaringContract
+from wakeful.testing.contracts.store_finishing import FinishingContract
 from wakeful.testing.contracts.store_limits import LimitsContract
+from wakeful.testing.contracts.store_pauses import PausesContract
 from wakeful.testing.contracts.store_recording import RecordingContract
+from wakeful.testing.contracts.store_shifts import ShiftsContract
+from wakeful.testing.contracts.store_tasks import TasksContract
 
 
-class StoreContract(DeclaringContract, RecordingContract, DecidingContract, LimitsContract):
+class StoreContract(
+    DeclaringContract,
+    RecordingContract,
+    DecidingContract,
+    LimitsContract,
+    FinishingContract,
+    TasksContract,
+    ShiftsContract,
+    PausesContract,
+):
     """Every verb and every law of `wakeful.store.protocol`."""

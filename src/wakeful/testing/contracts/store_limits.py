@@ -325,6 +325,14 @@ class LimitsContract(StoreCase):
         assert self.visit("moss", "wren", NOW + SECOND).verdict.guard == "cooldown"
         assert self.visit("moss-2", "wren", NOW + SECOND).verdict.guard == "cooldown"
 
+    def test_replicas_share_the_pair_limit_of_their_address_as_senders_too(self) -> None:
+        two = replace(QUICK, wakes_per_pair=2)
+        self.declare(an_agent("moss-1", address="moss", limits=two), an_agent("wren", limits=two), sessions=9)
+        assert self.visit("moss", "wren").verdict.kind is ADMIT
+        assert self.visit("wren", "moss-1").verdict.kind is ADMIT
+        assert self.visit("moss", "wren").verdict.guard == "wakes_per_pair"
+        assert self.visit("wren", "moss-1").verdict.guard == "wakes_per_pair"
+
     def test_no_two_replicas_are_shown_one_message(self) -> None:
         self.replicas()
         item = self.call("moss", "wren")

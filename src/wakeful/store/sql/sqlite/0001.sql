@@ -133,8 +133,6 @@ CREATE TABLE wake (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     agent         TEXT REFERENCES address (name),
     role          TEXT,
-    -- Whose limits it was decided under: the address of the agent that was asked.
-    address       TEXT REFERENCES address (name),
     cause         TEXT NOT NULL CHECK (cause IN ('timer', 'operator', 'task', 'peer', 'news')),
     subject       TEXT NOT NULL CHECK (subject IN ('beat', 'inbox', 'task')),
     state         TEXT NOT NULL CHECK (state IN ('waiting', 'joined', 'admitted', 'refused')),
@@ -175,13 +173,13 @@ CREATE INDEX wake_place ON wake (coalesce(agent, role), requested_at) WHERE stat
 CREATE INDEX wake_of_agent ON wake (agent, id);
 CREATE INDEX wake_task ON wake (coalesce(agent, ''), coalesce(role, '')) WHERE state = 'waiting' AND cause = 'task';
 CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL AND state IN ('waiting', 'admitted');
-CREATE INDEX wake_peer ON wake (address, decided_at) WHERE cause = 'peer' AND charged = 1;
 CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard = 'busy';
 CREATE INDEX wake_paused ON wake (agent) WHERE state = 'waiting' AND guard = 'paused';
 
 CREATE TABLE run (
     id             INTEGER PRIMARY KEY AUTOINCREMENT,
     agent          TEXT NOT NULL REFERENCES agent (name),
+    address        TEXT NOT NULL REFERENCES address (name),
     wake           INTEGER NOT NULL REFERENCES wake (id),
     cause          TEXT NOT NULL,
     subject        TEXT NOT NULL CHECK (subject IN ('beat', 'inbox', 'task')),
@@ -195,6 +193,8 @@ CREATE TABLE run (
     attempt        INTEGER NOT NULL,
     -- 1 when this admission was the one that charged its wake.
     charged        INTEGER NOT NULL CHECK (charged IN (0, 1)),
+    -- The total of the two who are paired by its wake.
+    pair           TEXT NOT NULL,
     node           TEXT,
     lease_until    INTEGER,
     day            TEXT NOT NULL,
@@ -220,6 +220,7 @@ CREATE INDEX run_pool ON run (pool) WHERE ended_at IS NULL;
 CREATE INDEX run_unclaimed ON run (admitted_at) WHERE state = 'admitted';
 CREATE INDEX run_of_agent ON run (agent, id);
 CREATE INDEX run_burst ON run (agent, admitted_at) WHERE cause IN ('timer', 'peer', 'news') AND state <> 'void';
+CREATE INDEX run_charged ON run (address, id) WHERE charged = 1 AND state <> 'void';
 CREATE INDEX run_of_wake ON run (wake);
 
 CREATE TABLE run_item (

@@ -81,13 +81,15 @@ SELECT scope, owner, reason, since, until FROM pause WHERE until IS NOT NULL AND
 DELETE FROM pause WHERE scope = :scope AND owner = :owner;
 
 -- name: paused_wakes
-SELECT id, agent FROM wake WHERE state = 'waiting' AND guard = 'paused';
+SELECT id, agent FROM wake
+WHERE state = 'waiting' AND guard = 'paused' AND (retry_at IS NULL OR retry_at > :now);
 
 -- name: retry_wake
 UPDATE wake SET retry_at = :at WHERE id = :wake AND state = 'waiting';
 
 -- name: unclaimed_runs
-SELECT id, agent, epoch FROM run WHERE state = 'admitted' AND admitted_at <= :before ORDER BY id;
+SELECT r.id, r.agent, r.address, r.epoch, w.source FROM run r JOIN wake w ON w.id = r.wake
+WHERE r.state = 'admitted' AND r.admitted_at <= :before ORDER BY r.id;
 
 -- name: put_event
 INSERT INTO event (kind, at, agent, wake, run, item, fields)

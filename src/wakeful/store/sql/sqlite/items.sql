@@ -85,7 +85,9 @@ WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 A
     AND (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
     AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
-        AND coalesce(w.agent, '') = coalesce(i.agent, '') AND coalesce(w.role, '') = coalesce(i.role, ''))
+        AND coalesce(w.agent, '') = coalesce(i.agent, '') AND coalesce(w.role, '') = coalesce(i.role, '')
+        AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
+    AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
     AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role)
         OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled)
         OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled))
@@ -98,7 +100,9 @@ WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 A
     AND (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
     AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
-        AND coalesce(w.agent, '') = coalesce(i.agent, '') AND coalesce(w.role, '') = coalesce(i.role, ''))
+        AND coalesce(w.agent, '') = coalesce(i.agent, '') AND coalesce(w.role, '') = coalesce(i.role, '')
+        AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
+    AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
     AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role)
         OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled)
         OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled))

@@ -1,8 +1,8 @@
 -- name: run_with_wake
 SELECT r.id, r.agent, r.wake, r.cause, r.subject, r.pool, r.state, r.version, r.position, r.hits, r.beat, r.epoch,
-    r.attempt, r.charged, r.node, r.day, r.fleet_day, r.reserved_usd, r.reserved_tokens, r.admitted_at, r.started_at,
-    r.ended_at, w.sender, w.charged AS wake_charged, w.slot, a.address
-FROM run r JOIN wake w ON w.id = r.wake JOIN agent a ON a.name = r.agent WHERE r.id = :run;
+    r.attempt, r.charged, r.pair, r.node, r.day, r.fleet_day, r.reserved_usd, r.reserved_tokens, r.admitted_at, r.started_at,
+    r.ended_at, w.charged AS wake_charged, w.slot, r.address
+FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
 
 -- name: void_run
 UPDATE run SET state = 'void', ended_at = :now WHERE id = :run AND ended_at IS NULL;
@@ -54,9 +54,10 @@ WHERE agent = :agent;
 
 -- name: retry_busy
 UPDATE wake SET retry_at = CASE WHEN cause = 'news' THEN :news_at ELSE :now END
-WHERE state = 'waiting' AND guard = 'busy' AND agent IN (:agent, :address);
+WHERE state = 'waiting' AND guard = 'busy' AND agent = :agent;
 
--- name: retry_busy_roles
+-- name: retry_shared
+-- Whatever waits for an address or a role may have been told what held another agent: this one is free now.
 UPDATE wake SET retry_at = :now
-WHERE state = 'waiting' AND guard = 'busy' AND agent IS NULL
-    AND role IN (SELECT role FROM role WHERE agent = :agent);
+WHERE state = 'waiting' AND guard <> 'slots' AND slot = ''
+    AND (agent = :address OR (agent IS NULL AND role IN (SELECT role FROM role WHERE agent = :agent)));

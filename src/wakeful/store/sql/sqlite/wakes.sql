@@ -13,8 +13,9 @@ SELECT
         WHERE p.scope = :pause_source AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS source_pause,
     (SELECT count(*) FROM wake w WHERE w.by_run = :by_run AND w.state IN ('waiting', 'admitted')
         AND w.cause = 'peer' AND w.id <> :wake) AS wakes_by_run,
-    (SELECT w.decided_at FROM wake w WHERE w.address = :address AND w.cause = 'peer' AND w.charged = 1
-        AND w.id <> :wake ORDER BY w.decided_at DESC LIMIT 1) AS last_peer_wake_at,
+    -- The last in order, not the latest by its stamp: the clock may have been set back since.
+    (SELECT r.admitted_at FROM run r WHERE r.address = :address AND r.charged = 1 AND r.state <> 'void'
+        AND r.wake <> :wake ORDER BY r.id DESC LIMIT 1) AS last_peer_wake_at,
     own.wakes AS wakes_today, own.ms AS ms_today, own.usd AS usd_today, own.tokens AS tokens_today,
     pair.wakes AS pair_wakes_today, whole.usd AS fleet_usd, whole.tokens AS fleet_tokens,
     (SELECT count(*) FROM run r WHERE r.agent = :agent AND r.admitted_at > :burst_since
@@ -51,7 +52,8 @@ WHERE s.agent = :agent;
 SELECT a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at
 FROM agent a JOIN standing s ON s.agent = a.name
 WHERE a.address = :target AND a.removed_at IS NULL AND a.enabled
-ORDER BY EXISTS (SELECT 1 FROM run r WHERE r.agent = a.name AND r.ended_at IS NULL),
+ORDER BY EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'agent:' || a.name),
+    EXISTS (SELECT 1 FROM run r WHERE r.agent = a.name AND r.ended_at IS NULL),
     coalesce(s.last_ended_at, 0), a.name
 LIMIT :limit;
 
@@ -59,9 +61,13 @@ LIMIT :limit;
 SELECT a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at
 FROM role o JOIN agent a ON a.name = o.agent JOIN standing s ON s.agent = a.name
 WHERE o.role = :role AND a.removed_at IS NULL AND a.enabled
-ORDER BY EXISTS (SELECT 1 FROM run r WHERE r.agent = a.name AND r.ended_at IS NULL),
+ORDER BY EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'agent:' || a.name),
+    EXISTS (SELECT 1 FROM run r WHERE r.agent = a.name AND r.ended_at IS NULL),
     coalesce(s.last_ended_at, 0), a.name
 LIMIT :limit;
+
+-- name: sender_address
+SELECT address FROM agent WHERE name = :name;
 
 -- name: address_row
 SELECT name FROM address WHERE name = :name;
@@ -86,14 +92,14 @@ WHERE agent IN (:agent, :address) AND ring_at IS NOT NULL AND closed_at IS NULL
     AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0);
 
 -- name: put_wake
-INSERT INTO wake (agent, role, address, cause, subject, state, sender, reason, item, task, source, by_run, root, depth,
+INSERT INTO wake (agent, role, cause, subject, state, sender, reason, item, task, source, by_run, root, depth,
     lineage_usd, slot, attempt, charged, joined, guard, verdict, retry_at, rank, pool, requested_at, decided_at)
-VALUES (:agent, :role, :address, :cause, :subject, :state, :sender, :reason, :item, :task, :source, :by_run, :root, :depth,
+VALUES (:agent, :role, :cause, :subject, :state, :sender, :reason, :item, :task, :source, :by_run, :root, :depth,
     :lineage_usd, :slot, :attempt, :charged, :joined, :guard, :verdict, :retry_at, :rank, :pool, :requested_at,
     :decided_at);
 
 -- name: decide_wake
-UPDATE wake SET state = :state, address = :address, charged = :charged, guard = :guard, verdict = :verdict, retry_at = :retry_at,
+UPDATE wake SET state = :state, charged = :charged, guard = :guard, verdict = :verdict, retry_at = :retry_at,
     decided_at = :decided_at WHERE id = :wake;
 
 -- name: lineage
@@ -112,10 +118,10 @@ ON CONFLICT (scope, day) DO UPDATE SET
 SELECT wakes, ms, usd, tokens FROM total WHERE scope = :scope AND day = :day;
 
 -- name: open_run
-INSERT INTO run (agent, wake, cause, subject, pool, state, version, position, hits, beat, attempt, charged, day,
+INSERT INTO run (agent, address, wake, cause, subject, pool, state, version, position, hits, beat, attempt, charged, pair, day,
     fleet_day, reserved_usd, reserved_tokens, admitted_at)
-VALUES (:agent, :wake, :cause, :subject, :pool, 'admitted', :version, :position, :hits, :beat, :attempt, :charged,
-    :day, :fleet_day, :reserved_usd, :reserved_tokens, :now);
+VALUES (:agent, :address, :wake, :cause, :subject, :pool, 'admitted', :version, :position, :hits, :beat, :attempt, :charged,
+    :pair, :day, :fleet_day, :reserved_usd, :reserved_tokens, :now);
 
 -- name: due_standings
 SELECT agent, due_at FROM standing WHERE asked = 0 AND due_at IS NOT NULL AND due_at <= :now

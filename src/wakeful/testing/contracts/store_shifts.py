@@ -1,0 +1,178 @@
+"""A shift leases many tasks to one warm run, each settled by itself; steps are recorded once and survive a failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from wakeful.core.agents import Runner
+from wakeful.core.errors import Stale, Unknown
+from wakeful.core.events import EventKind
+from wakeful.core.items import State
+from wakeful.core.runs import Outcome
+from wakeful.store.protocol import Order, TaskEnd
+from wakeful.testing.contracts.store_case import (
+    DONE,
+    FAILED,
+    HOUR,
+    KILLED,
+    MINUTE,
+    NO_WORK,
+    NOW,
+    SECOND,
+    StoreCase,
+    an_agent,
+    timer,
+)
+
+HANDLER = an_agent("moss", runner=Runner.handler, roles=("editor",))
+BEAT = NOW + HOUR
+
+
+class ShiftsContract(StoreCase):
+    def shift(self, *tasks: int) -> Order:
+        (order,) = self.serve(NOW)
+        assert {task.id for task in order.tasks} == set(tasks)
+        return order
+
+    def settle_one(self, order: Order, task: int, ending: object = DONE, **more: str) -> Outcome:
+        end = TaskEnd(task=task, ending=ending, **more)  # type: ignore[arg-type]
+        return self.store.finish_task(order.run.id, order.run.epoch, end, NOW + MINUTE)
+
+    def test_a_handler_takes_a_shift_of_its_own_tasks_and_those_of_its_roles(self) -> None:
+        self.declare(HANDLER, "wren")
+        tasks = [self.task("moss"), self.task(role="editor"), self.task("moss")]
+        self.task("moss", not_before=BEAT)
+        self.task(role="painter")
+        order = self.shift(*tasks)
+        assert all(self.item(task).state is State.in_progress for task in tasks)
+        assert len(self.store.runs()) == 1
+        assert order.run.subject == "task"
+
+    def test_a_shift_is_at_most_32_tasks_and_the_rest_waits_for_the_next(self) -> None:
+        self.declare(HANDLER)
+        tasks = [self.task("moss") for _ in range(40)]
+        order = self.shift(*tasks[:32])
+        self.end(order, DONE, NOW + SECOND)
+        (order,) = self.serve(NOW + SECOND)
+        assert [task.id for task in order.tasks] == tasks[32:]
+
+    def test_a_process_takes_one_task_at_a_time(self) -> None:
+        self.declare("moss")
+        tasks = [self.task("moss"), self.task("moss")]
+        self.shift(tasks[0])
+
+    def test_a_shift_keeps_the_order_of_a_key(self) -> None:
+        self.declare(HANDLER)
+        first, _ = self.task("moss", key="book"), self.task("moss", key="book")
+        other = self.task("moss", key="film")
+        self.shift(first, other)
+
+    def test_each_task_of_a_shift_is_settled_by_itself_while_the_run_goes_on(self) -> None:
+        self.declare(HANDLER)
+        good, idle, bad, left = (self.task("moss") for _ in range(4))
+        order = self.shift(good, idle, bad, left)
+        assert self.settle_one(order, good, DONE, result="swept") is Outcome.done
+        assert self.settle_one(order, idle, NO_WORK) is Outcome.no_work
+        assert self.settle_one(order, bad, FAILED) is Outcome.failed
+        self.reopen()
+        assert [self.item(task).state for task in (good, idle, bad, left)] == [
+            State.completed,
+            State.completed,
+            State.failed,
+            State.in_progress,
+        ]
+        assert (self.item(good).result, self.item(good).closed_at) == ("swept", NOW + MINUTE)
+        assert self.item(bad).not_before == NOW + MINUTE + 30 * SECOND
+        assert self.row(order.run.id).state == "running"
+        told = [event.item for event in self.store.events() if event.kind is EventKind.task_ended]
+        assert told == [good, idle, bad]
+
+    def test_the_end_of_a_shift_settles_only_what_is_left_of_it(self) -> None:
+        self.declare(HANDLER)
+        good, named, left = (self.task("moss") for _ in range(3))
+        order = self.shift(good, named, left)
+        self.settle_one(order, good)
+        before = self.item(good)
+        self.end(order, KILLED, NOW + 2 * MINUTE, TaskEnd(task=named, ending=DONE, result="late"))
+        assert self.item(good) == before
+        assert (self.item(named).state, self.item(named).result) == (State.completed, "late")
+        assert (self.item(left).state, self.item(left).attempts) == (State.failed, 1)
+        assert self.row(order.run.id).tasks == (good, named, left)
+
+    def test_a_task_of_a_shift_ends_once_and_only_in_its_own_run_and_epoch(self) -> None:
+        self.declare(HANDLER)
+        task, other = self.task("moss"), self.task("moss", not_before=BEAT)
+        order = self.shift(task)
+        self.settle_one(order, task)
+        for id in (task, other, 999):
+            with pytest.raises(Stale):
+                self.settle_one(order, id)
+        end = TaskEnd(task=task, ending=DONE)
+        with pytest.raises(Stale):
+            self.store.finish_task(order.run.id, order.run.epoch + 1, end, NOW)
+        self.end(order)
+        with pytest.raises(Stale):
+            self.settle_one(order, task)
+
+    # -- steps
+
+    def test_a_step_is_recorded_once_and_never_replaced(self) -> None:
+        self.declare("moss")
+        task = self.task("moss")
+        order = self.shift(task)
+        run, epoch = order.run.id, order.run.epoch
+        self.store.save_step(run, epoch, "fetch", None, NOW, task=task)
+        assert self.store.steps(run, task=task) == {"fetch": None}
+        self.store.save_step(run, epoch, "fetch", "a page", NOW, task=task)
+        self.store.save_step(run, epoch, "fetch", "another page", NOW, task=task)
+        self.store.save_step(run, epoch, "fetch", None, NOW, task=task)
+        self.reopen()
+        assert self.store.steps(run, task=task) == {"fetch": "a page"}
+
+    def test_the_steps_of_a_task_are_there_for_its_next_try_and_gone_when_it_is_settled(self) -> None:
+        self.declare("moss")
+        task = self.task("moss")
+        order = self.shift(task)
+        self.store.save_step(order.run.id, order.run.epoch, "fetch", "a page", NOW, task=task)
+        self.end(order, FAILED)
+        (order,) = self.serve(NOW + 30 * SECOND)
+        assert self.store.steps(order.run.id, task=task) == {"fetch": "a page"}
+        self.end(order, DONE, NOW + 30 * SECOND)
+        assert self.store.steps(order.run.id, task=task) == {}
+
+    def test_the_tasks_of_a_shift_have_steps_of_their_own(self) -> None:
+        self.declare(HANDLER)
+        one, other = self.task("moss"), self.task("moss")
+        order = self.shift(one, other)
+        self.store.save_step(order.run.id, order.run.epoch, "fetch", "a page", NOW, task=one)
+        assert self.store.steps(order.run.id, task=other) == {}
+
+    def test_the_steps_of_a_beat_hold_as_long_as_the_beat_does(self) -> None:
+        self.declare("moss")
+        order = self.start(timer("moss", BEAT), BEAT)
+        self.store.save_step(order.run.id, order.run.epoch, "fetch", "a page", BEAT)
+        self.end(order, FAILED, BEAT)
+        held = self.start(timer("moss", BEAT + HOUR), BEAT + HOUR)
+        assert self.store.steps(held.run.id) == {"fetch": "a page"}
+        self.end(held, DONE, BEAT + HOUR)
+        fresh = self.start(timer("moss", BEAT + 2 * HOUR), BEAT + 2 * HOUR)
+        assert self.store.steps(fresh.run.id) == {}
+
+    def test_a_step_of_an_ended_run_an_older_epoch_or_another_task_is_refused(self) -> None:
+        self.declare("moss")
+        task, other = self.task("moss"), self.task("moss", not_before=BEAT)
+        order = self.shift(task)
+        run, epoch = order.run.id, order.run.epoch
+        for old in (
+            {"epoch": epoch - 1, "task": task},
+            {"epoch": epoch, "task": other},
+        ):
+            with pytest.raises(Stale):
+                self.store.save_step(run, old["epoch"], "fetch", "a page", NOW, task=old["task"])
+        self.end(order)
+        with pytest.raises(Stale):
+            self.store.save_step(run, epoch, "fetch", "a page", NOW, task=task)
+
+    def test_the_steps_of_an_unknown_run_are_unknown(self) -> None:
+        with pytest.raises(Unknown):
+            self.store.steps(999)
