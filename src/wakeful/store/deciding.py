@@ -148,13 +148,9 @@ class Deciding(Declaring):
         """The task that was asked for, and for a shift as many more as it takes."""
         agent, tasks = gathered.agent, [wake.task]
         if agent.shift > 1:
-            more = self.session.all(
-                "ready_for_agent",
-                agent=agent.name,
-                address=agent.address,
-                limit=agent.shift,
-                now=to_micros(now),
-            )
+            named = {"agent": agent.name, "address": agent.address, "limit": agent.shift}
+            more = self.session.all("ready_for_agent", **named)
+            more += self.session.all("later_for_agent", **named, now=to_micros(now))
             tasks += [row["id"] for row in more if row["id"] != wake.task][: agent.shift - 1]
         for task in tasks:
             self.session.run("lease_task", item=task, run=run, wake=wake_id)

@@ -118,15 +118,12 @@ def task(world: World) -> None:
 
 def repeat(world: World) -> None:
     """A caller that did not hear the answer says it again; another one takes the same key for something else."""
-    said = [kept.item for kept in world.witness.accepted] + world.witness.lost
-    keyed = [item for item in said if item.dedupe is not None]
-    if not keyed:
-        return
-    item = world.dice.choice(keyed)
-    if world.dice.random() < 0.7:
-        world.record(item)
-    else:
-        world.record_conflict(replace(item, body="other words"))
+    accepted = [kept.item for kept in world.witness.accepted if kept.item.dedupe is not None]
+    keyed = accepted + [item for item in world.witness.lost if item.dedupe is not None]
+    if keyed and world.dice.random() < 0.7:
+        world.record(world.dice.choice(keyed))
+    elif accepted:
+        world.record_conflict(replace(world.dice.choice(accepted), body="other words"))
 
 
 def ask(world: World, wake: Wake) -> None:

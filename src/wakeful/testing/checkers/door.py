@@ -68,7 +68,7 @@ def _peer(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Iterator[s
     others = {id: charge for id, charge in ledger.charges.items() if id != wake.id}
     own = [charge for charge in others.values() if charge.address == agent.address]
     day, _ = ledger.days(agent, now)
-    pair = (min(wake.sender or "", agent.address), max(wake.sender or "", agent.address))
+    pair = ledger.pair(wake, agent)
     if wake.by_run is not None and _by_run(ledger, wake) >= limits.wakes_per_run:
         yield "wakes_per_run"
     if own and max(now - max(charge.at for charge in own), timedelta()) < limits.cooldown:

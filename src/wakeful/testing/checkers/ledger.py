@@ -177,7 +177,7 @@ class Ledger:
         self.open[event.run] = opened
         self.starts[agent.name].append(opened)
         if charge:
-            pair = (min(wake.sender or "", agent.address), max(wake.sender or "", agent.address))
+            pair = self.pair(wake, agent)
             self.charges[event.wake] = Charge(address=agent.address, pair=pair, day=day, at=event.at)
             self._count(opened, pair, 1)
         self._spend(opened, opened.reserved)
@@ -255,6 +255,12 @@ class Ledger:
     # -- asking -----------------------------------------------------------------------------------------------
     def days(self, agent: Agent, moment: datetime) -> tuple[str, str]:
         return day_label(moment, agent.timezone), day_label(moment, agent.limits.fleet_timezone)
+
+    def pair(self, wake: Wake, agent: Agent) -> tuple[str, str]:
+        """Who and whom, whichever way; replicas count as the one address they stand behind."""
+        sender = wake.sender or ""
+        one = self.agents[sender].address if sender in self.agents else sender
+        return min(one, agent.address), max(one, agent.address)
 
     def rests(self, agent: Agent, wake: Wake) -> bool:
         """A rem beat calls no model and needs no money."""

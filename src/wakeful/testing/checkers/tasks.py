@@ -95,7 +95,8 @@ class Queue:
         if complaint is not None:
             what = f"task {job.row.id} began in run {event.run} of {agent.name}, and {complaint}"
             yield Violation(rule=TURN, what=what, rows=(event, job.row))
-        if job.attempts > self._most(job, agent):
+        # Without a number of its own, the agent that tried it last had the say.
+        if job.said.max_retries is not None and job.attempts > job.said.max_retries:
             what = f"task {job.row.id} has been tried {job.attempts} times already"
             yield Violation(rule=TRIES, what=what, rows=(event, job.row))
         job.state, job.run = "in_progress", event.run

@@ -41,6 +41,8 @@ CREATE TABLE role (
     PRIMARY KEY (role, agent)
 ) WITHOUT ROWID, STRICT;
 
+CREATE INDEX role_of_agent ON role (agent);
+
 CREATE TABLE standing (
     agent           TEXT PRIMARY KEY REFERENCES agent (name),
     state           TEXT NOT NULL,
@@ -217,7 +219,7 @@ CREATE TABLE run (
 
 CREATE UNIQUE INDEX run_open ON run (agent) WHERE ended_at IS NULL;
 CREATE INDEX run_pool ON run (pool) WHERE ended_at IS NULL;
-CREATE INDEX run_unclaimed ON run (admitted_at) WHERE state = 'admitted';
+CREATE INDEX run_unclaimed ON run (state, id) WHERE state = 'admitted';
 CREATE INDEX run_of_agent ON run (agent, id);
 CREATE INDEX run_burst ON run (agent, admitted_at) WHERE cause IN ('timer', 'peer', 'news') AND state <> 'void';
 CREATE INDEX run_charged ON run (address, id) WHERE charged = 1 AND state <> 'void';
@@ -243,6 +245,8 @@ CREATE TABLE attempt (
     CHECK ((ended_at IS NULL) = (outcome IS NULL))
 ) WITHOUT ROWID, STRICT;
 
+CREATE INDEX attempt_of_run ON attempt (run);
+
 CREATE TABLE step (
     subject   TEXT NOT NULL,
     name      TEXT NOT NULL,
@@ -259,6 +263,8 @@ CREATE TABLE pause (
     until   INTEGER,
     PRIMARY KEY (scope, owner)
 ) WITHOUT ROWID, STRICT;
+
+CREATE INDEX pause_until ON pause (until) WHERE until IS NOT NULL;
 
 -- Sums that would be slow to count; kept in the transaction of what they sum, recounted by the audit.
 CREATE TABLE total (

@@ -112,12 +112,24 @@ ORDER BY i.not_before LIMIT :limit;
 -- More ready tasks for the shift of an agent that was just admitted.
 SELECT i.id FROM item i
 WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL
-    AND (i.not_before IS NULL OR i.not_before <= :now)
+    AND i.not_before IS NULL
     AND (i.agent IN (:agent, :address)
         OR (i.agent IS NULL AND EXISTS (SELECT 1 FROM role r WHERE r.role = i.role AND r.agent = :agent)))
     AND (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
+    AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
 ORDER BY i.priority DESC, i.id LIMIT :limit;
+
+-- name: later_for_agent
+SELECT i.id FROM item i
+WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL
+    AND i.not_before IS NOT NULL AND i.not_before <= :now
+    AND (i.agent IN (:agent, :address)
+        OR (i.agent IS NULL AND EXISTS (SELECT 1 FROM role r WHERE r.role = i.role AND r.agent = :agent)))
+    AND (i.key IS NULL OR NOT EXISTS
+        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
+    AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
+ORDER BY i.not_before LIMIT :limit;
 
 -- name: lease_task
 UPDATE item SET state = 'in_progress', held_by = :run, asked = :wake
