@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from wakeful.core.agents import Limits
 from wakeful.core.facts import Facts
 from wakeful.core.guards import GUARDS
-from wakeful.core.wakes import ADMIT, Verdict, Wake
+from wakeful.core.wakes import ADMIT, Verdict, VerdictKind, Wake
 
 
 def admit(wake: Wake, facts: Facts, limits: Limits) -> Verdict:
@@ -17,6 +17,17 @@ def admit(wake: Wake, facts: Facts, limits: Limits) -> Verdict:
         if verdict is not None:
             return verdict
     return ADMIT
+
+
+def soonness(verdict: Verdict) -> tuple[int, float]:
+    """Orders what several agents were told about one wake: the smallest is whoever can take it soonest."""
+    if verdict.kind is VerdictKind.admit:
+        return (0, 0.0)
+    if verdict.kind is VerdictKind.refuse:
+        return (4, 0.0)
+    if verdict.guard in ("busy", "slots"):
+        return (1, 0.0)
+    return (2, verdict.until.timestamp()) if verdict.until else (3, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

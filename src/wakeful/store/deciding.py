@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from wakeful.core.admission import soonness
 from wakeful.core.agents import Limits
 from wakeful.core.codec import encode, read_time
 from wakeful.core.errors import Unknown
@@ -17,11 +18,8 @@ from wakeful.store.declaring import Declaring
 from wakeful.store.facts import Gathered, agent_total, fact_parameters, gather, pair_total
 from wakeful.store.protocol import Admit, Decision
 from wakeful.store.recording import SWEEP
-from wakeful.store.rows import micros_or_none, to_micros, to_wake, wake_parameters
+from wakeful.store.rows import micros_or_none, moment_or_none, to_micros, to_wake, wake_parameters
 from wakeful.store.session import Reading, Row
-
-# How many agents behind one address or role are asked before the wake waits.
-MOST_CANDIDATES = 8
 
 _STATES = {VerdictKind.admit: "admitted", VerdictKind.defer: "waiting", VerdictKind.refuse: "refused"}
 
@@ -41,7 +39,8 @@ class Deciding(Declaring):
         waiting = self._waiting(wake)
         verdict = defer("", "not decided yet")
         state = "joined" if waiting else "waiting"
-        id = self._put_wake(wake, state, verdict, now, joined=waiting, retry=at)
+        joined = waiting["id"] if waiting else None
+        id = self._put_wake(wake, state, verdict, now, joined=joined, retry=at)
         for item in filter(None, (wake.item, wake.task)):
             self.session.run("ask_item", item=item, wake=id)
         return id
@@ -65,22 +64,21 @@ class Deciding(Declaring):
         return self._write(wake, gathered, verdict, now)
 
     def _opinion(self, wake: Wake, admit: Admit, now: datetime) -> tuple[Gathered | None, Verdict]:
-        """The first agent behind the target that is admitted; else what the best placed one was told."""
-        first: tuple[Gathered | None, Verdict] | None = None
+        """The first agent behind the target that is admitted; else whoever can take it soonest."""
         rows: list[Row | None] = [*candidates(self.session, wake)]
         if not rows:
             self._must_exist(wake)
+        opinions: list[tuple[Gathered | None, Verdict]] = []
         for row in rows or [None]:
             gathered = None if row is None else self.gather(self.session, wake, row, now)
             facts = gathered.facts if gathered else Facts(now=now, moot=f"no agent answers to {target_of(wake)}")
             limits = gathered.agent.limits if gathered else Limits()
             named = replace(wake, agent=gathered.agent.name) if gathered else wake
-            opinion = (gathered, admit(named, facts, limits))
-            if opinion[1].kind is VerdictKind.admit:
-                return opinion
-            first = first or opinion
-        assert first is not None
-        return first
+            verdict = admit(named, facts, limits)
+            opinions.append((gathered, verdict))
+            if verdict.kind is VerdictKind.admit:
+                return opinions[-1]
+        return min(opinions, key=lambda opinion: soonness(opinion[1]))
 
     def gather(self, session: Reading, wake: Wake, row: Row, now: datetime) -> Gathered:
         agent = self.read_agent(row)
@@ -195,14 +193,18 @@ class Deciding(Declaring):
         told = {key: value for key, value in fields.items() if value is not None}
         self.event(EventKind.decided, now, agent=name, wake=id, run=run, item=wake.item or wake.task, fields=told)
 
-    def _join(self, wake: Wake, waiting: int, now: datetime) -> Decision:
-        verdict = defer("", f"joined wake {waiting}, which waits already")
-        id = self._put_wake(wake, "joined", verdict, now, joined=waiting)
+    def _join(self, wake: Wake, waiting: Row, now: datetime) -> Decision:
+        """One of a kind waits; what only waited out a failed try need not wait for a fresh request."""
+        self.session.run("retry_joined", wake=waiting["id"], now=to_micros(now))
+        until = moment_or_none(waiting["retry_at"]) if waiting["guard"] else now
+        reason = f"joined wake {waiting['id']}, which waits already: {waiting['verdict']}"
+        verdict = defer(waiting["guard"] or "", reason, until=until)
+        id = self._put_wake(wake, "joined", verdict, now, joined=waiting["id"])
         if wake.item is not None:
             self.session.run("ask_item", item=wake.item, wake=id)
-        fields = {"cause": wake.cause.value, "from": wake.sender, "joined": waiting}
+        fields = {"cause": wake.cause.value, "from": wake.sender, "joined": waiting["id"]}
         self.event(EventKind.decided, now, agent=wake.agent, wake=id, item=wake.item, fields=fields)
-        return Decision(wake=id, verdict=verdict, joined=waiting, agent=wake.agent)
+        return Decision(wake=id, verdict=verdict, joined=waiting["id"], agent=wake.agent)
 
     def _put_wake(
         self,
@@ -244,8 +246,8 @@ class Deciding(Declaring):
         if wake.agent is not None and self.session.one("address_row", name=wake.agent) is None:
             raise Unknown(f"no agent is called {wake.agent}")
 
-    def _waiting(self, wake: Wake) -> int | None:
-        row = self.session.one(
+    def _waiting(self, wake: Wake) -> Row | None:
+        return self.session.one(
             "waiting_like",
             agent=wake.agent,
             cause=wake.cause.value,
@@ -253,7 +255,6 @@ class Deciding(Declaring):
             task=wake.task,
             slot=wake.slot,
         )
-        return None if row is None else int(row["id"])
 
     def _known_slot(self, wake: Wake) -> int | None:
         if not wake.one_off:
@@ -265,11 +266,18 @@ class Deciding(Declaring):
 def candidates(session: Reading, wake: Wake) -> list[Row]:
     """Who may answer a wake: the agent it names, or those behind its address or role, best placed first."""
     if wake.agent is None:
-        return session.all("role_candidates", role=wake.role, limit=MOST_CANDIDATES)
+        return _worth_asking(session.all("role_candidates", role=wake.role))
     row = session.one("agent_row", agent=wake.agent)
     if row is not None and row["removed_at"] is None:
         return [row]
-    return session.all("candidates", target=wake.agent, limit=MOST_CANDIDATES) or ([row] if row else [])
+    return _worth_asking(session.all("candidates", target=wake.agent)) or ([row] if row else [])
+
+
+def _worth_asking(rows: list[Row]) -> list[Row]:
+    """All who are free; and one who is busy and one who is paused, to know what the others would be told."""
+    free = [row for row in rows if not row["busy"] and not row["paused"]]
+    busy = [row for row in rows if row["busy"] and not row["paused"]]
+    return free + busy[:1] + [row for row in rows if row["paused"]][:1]
 
 
 def _address(session: Reading, sender: str | None) -> str | None:

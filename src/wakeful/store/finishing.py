@@ -45,7 +45,7 @@ class Finishing(Running):
         for task in self.session.all("tasks_of_run", run=run.id):
             part = own.get(task["id"]) or TaskEnd(task=task["id"], ending=end.ending)
             self._settle_task(run.id, task, part, agent, now)
-        self._account(row, agent, settled, end.ending)
+        self._account(row, agent, settled, end.ending, now)
         if settled.pause is not None:
             self.put_pause(settled.pause, now)
         if settled.retry_at is not None:
@@ -112,12 +112,13 @@ class Finishing(Running):
             if not settled.answered and settled.retry_at is None and item["unanswered"] < MOST_SWEEPS:
                 self.session.run("sweep_item", item=item["id"], ring_at=to_micros(now + SWEEP))
 
-    def _account(self, row: Row, agent: Agent, settled: Settlement, ending: Ending) -> None:
+    def _account(self, row: Row, agent: Agent, settled: Settlement, ending: Ending, now: datetime) -> None:
         usd = settled.bill.spend.usd - row["reserved_usd"]
         tokens = settled.bill.spend.tokens - row["reserved_tokens"]
         ms = _ms(ending)
         self.add_total(agent_total(agent.address), row["day"], ms=ms, usd=usd, tokens=tokens)
         self.add_total("fleet", row["fleet_day"], ms=ms, usd=usd, tokens=tokens)
+        self.money_back(row, usd, tokens, now)
 
     def _tell_end(self, row: Row, run: Run, settled: Settlement, ending: Ending, now: datetime) -> None:
         standing = settled.standing

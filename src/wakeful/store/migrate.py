@@ -17,7 +17,7 @@ from wakeful.store.named_sql import load_migrations
 _MINIMUM = re.compile(r"^-- minimum_reader: (\d+)$", re.MULTILINE)
 
 
-def migrate(connection: apsw.Connection) -> int:
+def migrate(connection: apsw.Connection, application_id: int) -> int:
     """Bring the file to this code's version, or refuse it; returns the version."""
     migrations = load_migrations("sqlite")
     newest = migrations[-1][0]
@@ -35,6 +35,7 @@ def migrate(connection: apsw.Connection) -> int:
                 found = _MINIMUM.search(script)
                 minimum = int(found[1]) if found else minimum
         if newest > version:
+            connection.pragma("application_id", application_id)
             connection.execute("DELETE FROM schema")
             connection.execute("INSERT INTO schema VALUES (?, ?)", (newest, minimum))
         connection.execute("COMMIT")

@@ -29,10 +29,7 @@ class Recording(SqlBase):
 
     def _record_one(self, item: NewItem, now: datetime) -> Recorded:
         waits_for, blocked = self._needs(item) if item.depends_on else (0, "")
-        try:
-            id = self.session.insert("put_item", **_parameters(item, now, waits_for))
-        except self.session.broken as error:
-            raise Unknown(f"no agent is called {item.agent}: {error}") from error
+        id = self._insert(_parameters(item, now, waits_for))
         if id is None:
             return self._known(item)
         for needs in item.depends_on:
@@ -40,6 +37,14 @@ class Recording(SqlBase):
         if blocked:
             self._block(id, blocked)
         return Recorded(id=id)
+
+    def _insert(self, parameters: Row) -> int | None:
+        try:
+            return self.session.insert("put_item", **parameters)
+        except self.session.broken as error:
+            if not self.session.unreferenced(error):
+                raise
+            raise Unknown(f"no agent is called {parameters['agent']}") from error
 
     def _known(self, item: NewItem) -> Recorded:
         """The item that came before under the same key; it must be the same item."""
@@ -98,10 +103,7 @@ class Recording(SqlBase):
         )
         parameters = _parameters(item, now, 0)
         parameters.update(external_id=thing.external_id, fingerprint=thing.fingerprint)
-        try:
-            self.session.insert("put_item", **parameters)
-        except self.session.broken as error:
-            raise Unknown(f"no agent is called {agent}: {error}") from error
+        self._insert(parameters)
 
     def _change(self, row: Row, thing: Observation, now: datetime) -> None:
         self.session.run(

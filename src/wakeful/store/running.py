@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 from wakeful.core.errors import Stale
 from wakeful.core.events import EventKind
-from wakeful.core.wakes import Subject
+from wakeful.core.runs import Run
+from wakeful.core.wakes import Cause, Subject
 from wakeful.store.declaring import Declaring
 from wakeful.store.dueness import UNCLAIMED_FOR
 from wakeful.store.protocol import Order
@@ -23,28 +24,53 @@ class Running(Declaring):
     def claim(self, node: str, now: datetime, lease: timedelta, *, limit: int = 100) -> list[Order]:
         with self.session.transaction("claim"):
             self.session.run("put_node", node=node, now=to_micros(now))
-            rows = self.session.all("admitted_runs", limit=limit)
-            return [self._start(row, node, now, lease) for row in rows]
+            orders = []
+            for row in self.session.all("admitted_runs", limit=limit):
+                items = self._inbox(row, now)
+                if not items and self._needs_items(row):
+                    # A replica took what rang: nobody is paid to look at an empty inbox.
+                    self.void_run(row["id"], row["epoch"], now)
+                else:
+                    orders.append(self._start(row, items, node, now, lease))
+            return orders
 
-    def _start(self, row: Row, node: str, now: datetime, lease: timedelta) -> Order:
+    def _inbox(self, row: Row, now: datetime) -> list[Row]:
+        if row["subject"] == Subject.task:
+            return []
+        return self.session.all(
+            "items_to_show", agent=row["agent"], address=row["address"], now=to_micros(now), limit=MOST_SHOWN
+        )
+
+    def _needs_items(self, row: Row) -> bool:
+        return row["cause"] in (Cause.peer, Cause.news) or (
+            row["cause"] == Cause.operator and row["subject"] == Subject.inbox and row["item"] is not None
+        )
+
+    def _start(self, row: Row, items: list[Row], node: str, now: datetime, lease: timedelta) -> Order:
         self.session.run("next_epoch", agent=row["agent"])
         until = to_micros(now + lease)
         self.session.run(
             "start_run", run=row["id"], agent=row["agent"], node=node, now=to_micros(now), lease_until=until
         )
         standing = self._row("standing_row", agent=row["agent"])
-        agent_row = self._row("agent_row", agent=row["agent"])
-        agent = self.read_agent(agent_row)
+        agent = self.read_agent(self._row("agent_row", agent=row["agent"]))
         run = replace(to_run(row), epoch=standing["epoch"], started_at=now)
-        items: list[Row] = []
-        if run.subject is not Subject.task:
-            items = self.session.all(
-                "items_to_show", agent=agent.name, address=agent.address, now=to_micros(now), limit=MOST_SHOWN
-            )
         for item in items:
             self.session.run("show_item", run=run.id, item=item["id"], fingerprint=item["fingerprint"])
             self.session.run("hold_item", run=run.id, item=item["id"])
         tasks = self.session.all("tasks_of_run", run=run.id) if run.subject is Subject.task else []
+        self._tell_start(run, node, items, tasks, now)
+        return Order(
+            run=run,
+            agent=agent,
+            standing=to_standing(standing),
+            items=tuple(to_item(item) for item in items),
+            tasks=tuple(to_item(task) for task in tasks),
+            wake=to_wake(self._row("wake_row", wake=run.wake)),
+            deadline=now + agent.wall_clock(run.subject),
+        )
+
+    def _tell_start(self, run: Run, node: str, items: list[Row], tasks: list[Row], now: datetime) -> None:
         fields = {
             "cause": run.cause.value,
             "subject": run.subject.value,
@@ -55,16 +81,7 @@ class Running(Declaring):
             "shown": [[item["id"], item["fingerprint"]] for item in items],
             "tasks": [task["id"] for task in tasks],
         }
-        self.event(EventKind.started, now, agent=agent.name, wake=run.wake, run=run.id, fields=fields)
-        return Order(
-            run=run,
-            agent=agent,
-            standing=to_standing(standing),
-            items=tuple(to_item(item) for item in items),
-            tasks=tuple(to_item(task) for task in tasks),
-            wake=to_wake(self._row("wake_row", wake=run.wake)),
-            deadline=now + agent.wall_clock(run.subject),
-        )
+        self.event(EventKind.started, now, agent=run.agent, wake=run.wake, run=run.id, fields=fields)
 
     def _row(self, query: str, **parameters: object) -> Row:
         row = self.session.one(query, **parameters)

@@ -28,6 +28,9 @@ class Session(Reading, Protocol):
     broken: type[Exception]
     """What is raised when the schema forbids a write."""
 
+    def unreferenced(self, error: Exception) -> bool:
+        """Whether that was because a row names another that does not exist."""
+
     @property
     def alive(self) -> bool:
         """Whether the transaction is still there; a database in trouble may have given it up."""

@@ -83,6 +83,9 @@ class SqliteSession(_Connection):
 
     broken: type[Exception] = apsw.ConstraintError
 
+    def unreferenced(self, error: Exception) -> bool:
+        return getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_FOREIGNKEY
+
     def __init__(self, path: Path, *, durable: bool = True, probe: Probe | None = None) -> None:
         _create(path)
         flags = apsw.SQLITE_OPEN_READWRITE
@@ -94,8 +97,12 @@ class SqliteSession(_Connection):
         self._local = threading.local()
         self._readers: list[Reader] = []
         self._refuse_foreign()
-        self._prepare(durable)
-        migrate(self.connection)
+        try:
+            self._prepare(durable)
+            migrate(self.connection, APPLICATION_ID)
+        except apsw.BusyError as error:
+            self.close()
+            raise Busy(f"{path} is locked by another process") from error
 
     def _refuse_foreign(self) -> None:
         """A file that is not ours is left as it is, to the byte."""
@@ -117,7 +124,6 @@ class SqliteSession(_Connection):
     def _prepare(self, durable: bool) -> None:
         connection = self.connection
         connection.pragma("synchronous", "full" if durable else "off")
-        connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("journal_mode", "wal")
         connection.pragma("foreign_keys", True)
         connection.pragma("cache_size", -_CACHE_KIB)

@@ -16,6 +16,10 @@ from wakeful.store.session import Row
 NEWS_AFTER = timedelta(seconds=2)
 
 
+# How many who wait for money are tried again when some comes back.
+MOST_PAID_BACK = 8
+
+
 class Voiding(SqlBase):
     def add_total(self, scope: str, day: str, *, wakes: int = 0, ms: int = 0, usd: int = 0, tokens: int = 0) -> None:
         if wakes or ms or usd or tokens:
@@ -30,7 +34,7 @@ class Voiding(SqlBase):
         self.session.run("forget_shown", run=run)
         self.session.run("unlease_tasks", run=run)
         self.session.run("forget_attempts", run=run)
-        self._refund(row)
+        self._refund(row, now)
         self.wait_again(row["wake"], now, charged=row["wake_charged"] and not row["charged"], failed=False)
         agent_row = self.session.one("agent_row", agent=row["agent"])
         if agent_row is not None:
@@ -38,11 +42,19 @@ class Voiding(SqlBase):
         fields = {"charged": bool(row["charged"]), "cause": row["cause"], "subject": row["subject"]}
         self.event(EventKind.voided, now, agent=row["agent"], wake=row["wake"], run=run, fields=fields)
 
-    def _refund(self, row: Row) -> None:
+    def _refund(self, row: Row, now: datetime) -> None:
         usd, tokens, charged = -row["reserved_usd"], -row["reserved_tokens"], row["charged"]
         self.add_total(agent_total(row["address"]), row["day"], wakes=-charged, usd=usd, tokens=tokens)
         self.add_total(row["pair"], row["day"], wakes=-charged)
         self.add_total("fleet", row["fleet_day"], usd=usd, tokens=tokens)
+        self.money_back(row, usd, tokens, now)
+
+    def money_back(self, row: Row, usd: int, tokens: int, now: datetime) -> None:
+        """What was reserved and not spent may let others run."""
+        if usd < 0 or tokens < 0:
+            self.session.run(
+                "retry_spend", agent=row["agent"], address=row["address"], limit=MOST_PAID_BACK, now=to_micros(now)
+            )
 
     def wait_again(self, wake: int, at: datetime, *, charged: bool, failed: bool) -> None:
         """Back to waiting; or part of the one that waits already, for there is one of a kind."""

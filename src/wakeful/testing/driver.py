@@ -37,6 +37,7 @@ class Driver:
         self.witness = witness
         self.faults = faults
         self.held: dict[int, int] = {}
+        self._unclaimed = False
         self._told: set[tuple[int, int]] = set()
 
     # -- starting ---------------------------------------------------------------------------------------------
@@ -60,7 +61,8 @@ class Driver:
         for row in self.store.runs(open=True):
             if row.state == "running":
                 self._recover(row)
-        self.start()
+            else:
+                self._unclaimed = True
 
     def _recover(self, row: RunRow) -> None:
         guardian = self.runner.guardians.get(row.id)
@@ -84,6 +86,9 @@ class Driver:
         """Do whatever is to be done at this instant; the elapsed time at which to look again."""
         self.settle()
         self.store.expire(self.witness.call("expire").at)
+        if self._unclaimed:
+            self._unclaimed = False
+            self.start()
         for _ in range(MOST_ROUNDS):
             due = self.store.due(self.witness.call("due").at)
             if not due.wakes:
@@ -104,7 +109,7 @@ class Driver:
     def start(self) -> None:
         call = self.witness.call("claim")
         for order in self.store.claim(NODE, call.at, LEASE):
-            self.faults.maybe("before a start")
+            self.faults.maybe("before a start", weight=20)
             self.held[order.run.id] = order.run.epoch
             guardian = self.runner.start(order, self.witness.clock.elapsed)
             if guardian is None:

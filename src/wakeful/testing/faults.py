@@ -28,7 +28,7 @@ class Faults:
     def probe(self, moment: str, site: str) -> None:
         self.maybe(f"{moment} {site}")
 
-    def maybe(self, where: str) -> None:
-        if self.on and self._share and self._dice.random() < self._share:
+    def maybe(self, where: str, weight: int = 1) -> None:
+        if self.on and self._share and self._dice.random() < self._share * weight:
             self.crashes.append(where)
             raise Crash(where)

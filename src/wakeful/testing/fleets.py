@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 from wakeful.core.agents import Agent, Fleet, Limits, RetryPolicy, Runner
 from wakeful.core.cadence import Cadence
@@ -64,8 +65,8 @@ def draw_fleet(dice: Random, start: datetime) -> Fleet:
     )
 
 
-def draw_fleet_budget(dice: Random) -> dict[str, int]:
-    found: dict[str, int] = {}
+def draw_fleet_budget(dice: Random) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     if dice.random() < 0.25:
         found["fleet_usd_per_day"] = dice.randrange(2_000_000, 20_000_000)
     if dice.random() < 0.15:
@@ -73,7 +74,7 @@ def draw_fleet_budget(dice: Random) -> dict[str, int]:
     return found
 
 
-def _shared(agent: Agent, sessions: int, workers: int, budget: dict[str, int]) -> Agent:
+def _shared(agent: Agent, sessions: int, workers: int, budget: dict[str, Any]) -> Agent:
     limits = replace(agent.limits, sessions=sessions, workers=workers, **budget)
     return replace(agent, limits=limits)
 
@@ -142,11 +143,11 @@ def draw_limits(dice: Random) -> Limits:
     spends = dice.random() < 0.3
     return Limits(
         quiet_hours=quiet,
-        wakes_per_run=dice.randint(0, 3),
-        cooldown=dice.choice((timedelta(), timedelta(seconds=60), minutes(5), minutes(20))),
+        wakes_per_run=dice.choice((0, 1, 2, 3, 3)),
+        cooldown=dice.choice((timedelta(), minutes(1), minutes(5), minutes(60))),
         wakes_per_day=dice.choice((1, 2, 3, 6, 12)),
         wakes_per_pair=dice.choice((1, 2, 3, 5)),
-        chain=dice.choice((0, 1, 2, 8)),
+        chain=dice.choice((0, 1, 2, 8, 8)),
         minutes_per_day=dice.choice((15.0, 40.0, 120.0, 600.0)),
         minutes_declared=dice.random() < 0.2,
         usd_per_day=dice.randrange(1_000_000, 10_000_000) if spends else None,
@@ -188,7 +189,7 @@ def edit_fleet(dice: Random, fleet: Fleet, start: datetime) -> Fleet:
     return replace(fleet, agents=tuple(agents))
 
 
-def _budget_of(agent: Agent) -> dict[str, int]:
+def _budget_of(agent: Agent) -> dict[str, Any]:
     names = ("fleet_usd_per_day", "fleet_tokens_per_day")
     return {name: value for name in names if (value := getattr(agent.limits, name)) is not None}
 

@@ -41,10 +41,8 @@ class Mirrors:
         things = self.things.setdefault(agent, {})
         known = sorted(things)
         what = self._dice.choice(("new", "change", "gone")) if not rewrite else "change"
-        if what == "new" or not known:
-            id = f"note-{self._dice.randrange(6)}.txt"
-        else:
-            id = self._dice.choice(known)
+        fresh = what == "new" or not known
+        id = f"note-{self._dice.randrange(6)}.txt" if fresh else self._dice.choice(known)
         if what == "gone" and known:
             del things[id]
             return

@@ -126,10 +126,7 @@ class VirtualRunner:
         ended = []
         for guardian in self.alive():
             tasks = guardian.plan.tasks
-            while (
-                guardian.tasks_ended < len(tasks)
-                and guardian.started + tasks[guardian.tasks_ended][0] <= elapsed
-            ):
+            while guardian.tasks_ended < len(tasks) and guardian.started + tasks[guardian.tasks_ended][0] <= elapsed:
                 guardian.task_exits.append(tasks[guardian.tasks_ended][1])
                 guardian.tasks_ended += 1
             if guardian.ends <= elapsed:

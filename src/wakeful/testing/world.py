@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -53,7 +54,7 @@ class World:
         self.faults = Faults(Random(f"{seed}:faults"), shape.choice((0.0, 0.0005, 0.002, 0.006)))
         self.mirrors = Mirrors(Random(f"{seed}:mirrors"))
         self.plan = actions.draw_schedule(shape, self.length)
-        self._open = lambda: open_store(path, self.faults.probe)
+        self._open = partial(open_store, path, self.faults.probe)
         self.store = self._open()
         self.driver: Driver | None = None
         self.up_at: timedelta | None = timedelta()
@@ -95,15 +96,15 @@ class World:
         now = self.clock.elapsed
         for guardian, act in self.runner.acts_due(now):
             if self.driver is not None:
-                self.attempt(lambda guardian=guardian, act=act: actions.act(self, guardian, act.what))
+                self.attempt(partial(actions.act, self, guardian, act.what))
         for guardian in self.runner.write_exits(now):
             self._saw_end(guardian)
             if self.driver is not None:
-                self.attempt(lambda guardian=guardian: self.mirrors.resync(self, guardian.order.run.agent))
+                self.attempt(partial(self.mirrors.resync, self, guardian.order.run.agent))
         if self.plan and self.plan[0][0] <= now:
             _, name = self.plan.pop(0)
             self.witness.note("action", name)
-            self.attempt(lambda: actions.ACTIONS[name](self))
+            self.attempt(partial(actions.ACTIONS[name], self))
         if self.up_at is not None and self.up_at <= now:
             self.boot()
         self._nudge()
@@ -134,7 +135,7 @@ class World:
             self.crash(str(crash))
             return
         self.driver = driver
-        self.attempt(lambda: self.mirrors.resync_all(self))
+        self.attempt(partial(self.mirrors.resync_all, self))
 
     def crash(self, where: str) -> None:
         """All memory is gone. Now and then the whole machine is, and every guardian with it."""
@@ -177,9 +178,7 @@ class World:
             self.witness.lost.extend(items)
             raise
         for item, answer in zip(items, answers, strict=True):
-            self.witness.accepted.append(
-                Accepted(id=answer.id, item=item, call=call, duplicate=answer.duplicate)
-            )
+            self.witness.accepted.append(Accepted(id=answer.id, item=item, call=call, duplicate=answer.duplicate))
             self.witness.note("accepted", answer.id, answer.duplicate)
         return answers
 

@@ -18,9 +18,7 @@ RULE = "the door: every verdict is the first objection of the table"
 REFUSES = {"wakes_per_run", "cooldown", "wakes_per_day", "wakes_per_pair", "chain"}
 
 
-def objections(
-    ledger: Ledger, wake: Wake, agent: Agent, now: datetime, *, before: int | None = None
-) -> Iterator[str]:
+def objections(ledger: Ledger, wake: Wake, agent: Agent, now: datetime, *, before: int | None = None) -> Iterator[str]:
     """The guards behind `moot` that object, in their order, to what was told before the event of that number."""
     limits, one_off = agent.limits, wake.slot != ""
     if _paused(ledger, wake, agent, now, before):
@@ -33,9 +31,7 @@ def objections(
     if wake.cause in ("timer", "peer", "news"):
         since = now - limits.burst_window
         recent = [
-            run
-            for run in ledger.starts[agent.name]
-            if run.at > since and run.wake.cause in ("timer", "peer", "news")
+            run for run in ledger.starts[agent.name] if run.at > since and run.wake.cause in ("timer", "peer", "news")
         ]
         if len(recent) >= limits.burst:
             yield "burst"
@@ -71,7 +67,8 @@ def _peer(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Iterator[s
     pair = ledger.pair(wake, agent)
     if wake.by_run is not None and _by_run(ledger, wake) >= limits.wakes_per_run:
         yield "wakes_per_run"
-    if own and max(now - max(charge.at for charge in own), timedelta()) < limits.cooldown:
+    # A wake in the future, because the clock was set back, holds nobody.
+    if own and timedelta() <= now - max(charge.at for charge in own) < limits.cooldown:
         yield "cooldown"
     if sum(charge.day == day for charge in own) >= limits.wakes_per_day:
         yield "wakes_per_day"

@@ -27,9 +27,7 @@ def check_drain(history: History, ledger: Ledger, queue: Queue) -> Iterator[Viol
 
 def _reasons(history: History, ledger: Ledger, wake: Wake) -> dict[str, list[str]]:
     """What stands in the way of each agent that could answer; an agent in whose way nothing stands has none."""
-    return {
-        name: list(objections(ledger, wake, ledger.agents[name], history.now)) for name in ledger.behind(wake)
-    }
+    return {name: list(objections(ledger, wake, ledger.agents[name], history.now)) for name in ledger.behind(wake)}
 
 
 def _waits_for_a_reason(history: History, ledger: Ledger, row: WakeRow) -> Iterator[Violation]:
@@ -39,12 +37,15 @@ def _waits_for_a_reason(history: History, ledger: Ledger, row: WakeRow) -> Itera
         return
     if row.retry_at is not None and history.now <= row.retry_at <= history.now + SLACK:
         return
+    # Money that comes back when a run costs less than was reserved is seen on the next day.
+    if row.guard == "spend" and row.retry_at is not None and row.retry_at > history.now:
+        return
     reasons = _reasons(history, ledger, wake)
     free = [name for name, found in reasons.items() if not found]
     if free:
         what = f"wake {wake.id} waits ({row.guard}, until {row.retry_at}), and nothing stands in the way of {free}"
         yield Violation(rule=RULE, what=what, rows=(row,))
-    elif not reasons:
+    elif not reasons and (row.retry_at is None or row.retry_at < history.now):
         yield Violation(rule=RULE, what=f"wake {wake.id} waits for nobody", rows=(row,))
 
 

@@ -60,9 +60,7 @@ class History:
         """What was asked to be recorded, by the id it got; each had a subject of its own."""
         asked = [kept.item for kept in self.witness.accepted] + self.witness.lost
         by_subject = {item.subject: item for item in asked}
-        return {
-            item.id: by_subject[item.subject] for item in self.items.values() if item.subject in by_subject
-        }
+        return {item.id: by_subject[item.subject] for item in self.items.values() if item.subject in by_subject}
 
     def story(self) -> Iterator[Item | Observed | Event]:
         """Births, observations and events in the order in which they happened."""

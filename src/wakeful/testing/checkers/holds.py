@@ -21,11 +21,10 @@ def check_hold(ledger: Ledger, history: History, event: Event, later: list[Event
     subject, place = execution.order.run.subject, ledger.places[agent.name]
     kind, wanted = error_class(ending), None
     if outcome_of(ending) in ("failed", "killed") and ending.by is None:
+        parked = subject != "task" and kind in ("auth", "config")
         if kind == "quota":
             wanted = "quota"
-        elif subject != "task" and kind in ("auth", "config"):
-            wanted = "quarantine"
-        elif subject == "beat" and place.failures >= agent.max_failures:
+        elif parked or (subject == "beat" and place.failures >= agent.max_failures):
             wanted = "quarantine"
     scope = f"agent:{agent.name}"
     owners = [

@@ -57,7 +57,11 @@ class Inbox:
         self._known: set[int | None] = set()
         self._away: set[str] = set()
         # A request that was only recorded while no engine lived is told by no event.
-        self._named = {row.wake.item: id for id, row in history.wakes.items() if row.wake.item is not None}
+        self._named = {
+            row.wake.item: id
+            for id, row in history.wakes.items()
+            if row.wake.item is not None and history.items[row.wake.item].external_id is None
+        }
 
     # -- folding ----------------------------------------------------------------------------------------------
     def born(self, item: Item) -> None:
@@ -180,7 +184,7 @@ class Inbox:
     def _swept(self, letter: Letter, now: datetime) -> bool:
         """Where no timer shows the inbox, a sweep rings again, half an hour after the last answer."""
         agents = [agent for agent in self.ledger.agents.values() if letter.agent in (agent.name, agent.address)]
-        timerless = any(agent.cadence.schedule is agent.cadence.base is None for agent in agents)
+        timerless = any(agent.cadence.schedule is None and agent.cadence.base is None for agent in agents)
         return timerless and letter.quiet_since is not None and now >= letter.quiet_since + SWEEP
 
     def _retried(self, event: Event) -> Iterator[Violation]:
@@ -235,7 +239,7 @@ class Inbox:
         while row is not None and row.joined is not None:
             row = self.history.wakes[row.joined]
         if row is None:
-            late = letter.born + SWEEP < self.history.now
+            late = max(letter.not_before or letter.born, letter.born) + SWEEP < self.history.now
             if late:
                 yield Violation(rule="whatever rings is shown in the end", what="nobody asked", rows=(letter,))
         elif row.state == "admitted" or (row.state == "refused" and row.guard == "moot"):

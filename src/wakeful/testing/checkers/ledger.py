@@ -11,10 +11,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import ceil
+from typing import Any
 
 from wakeful.core.agents import Agent, Fleet, Limits
 from wakeful.core.codec import decode, read_time
-from wakeful.core.events import Event, EventKind
+from wakeful.core.events import Event
 from wakeful.core.lifecycle import Kind, Lifecycle
 from wakeful.core.standing import Spend
 from wakeful.core.wakes import Wake
@@ -85,7 +86,7 @@ class Ledger:
         # The peer wakes of each run that were admitted or wait.
         self.by_run: dict[int, set[int]] = defaultdict(set)
         self._bare: dict[str, Agent] = {}
-        self._overrides: dict[str, dict[str, object]] = defaultdict(dict)
+        self._overrides: dict[str, dict[str, Any]] = defaultdict(dict)
         self._fleets = {declared.call.at: declared.fleet for declared in history.witness.declared}
         self._settings = {setting.call.at: setting for setting in history.witness.settings}
         self._boots = [known for known in history.witness.declared if known.boot and known.committed]
@@ -220,9 +221,7 @@ class Ledger:
         if agent.name in self.gone or not agent.enabled:
             place.due = None
 
-    def _beat(
-        self, opened: Open, place: Place, agent: Agent, outcome: str, at: datetime, counts: bool
-    ) -> None:
+    def _beat(self, opened: Open, place: Place, agent: Agent, outcome: str, at: datetime, counts: bool) -> None:
         began = self.lifecycles[(agent.name, opened.version)]
         state = next((state for state in began.states if state.name == opened.state), None)
         rests = state is not None and state.kind is Kind.rem
@@ -289,7 +288,7 @@ def _text(event: Event, key: str) -> str:
     return str((event.fields or {})[key])
 
 
-def _overridden(agent: Agent, overrides: dict[str, object]) -> Agent:
+def _overridden(agent: Agent, overrides: dict[str, Any]) -> Agent:
     limits, retries = agent.limits, agent.retries
     for key, value in overrides.items():
         if key == "max_failures":

@@ -5,12 +5,16 @@ An implementation subclasses `StoreContract` in its tests and gives `make_store`
 
 from __future__ import annotations
 
+from wakeful.testing.contracts.store_crashes import CrashesContract
 from wakeful.testing.contracts.store_deciding import DecidingContract
 from wakeful.testing.contracts.store_declaring import DeclaringContract
 from wakeful.testing.contracts.store_finishing import FinishingContract
 from wakeful.testing.contracts.store_limits import LimitsContract
+from wakeful.testing.contracts.store_mirrors import MirrorsContract
 from wakeful.testing.contracts.store_pauses import PausesContract
+from wakeful.testing.contracts.store_reading import ReadingContract
 from wakeful.testing.contracts.store_recording import RecordingContract
+from wakeful.testing.contracts.store_recovery import RecoveryContract
 from wakeful.testing.contracts.store_shifts import ShiftsContract
 from wakeful.testing.contracts.store_tasks import TasksContract
 
@@ -18,11 +22,15 @@ from wakeful.testing.contracts.store_tasks import TasksContract
 class StoreContract(
     DeclaringContract,
     RecordingContract,
+    MirrorsContract,
     DecidingContract,
     LimitsContract,
+    RecoveryContract,
     FinishingContract,
     TasksContract,
     ShiftsContract,
     PausesContract,
+    CrashesContract,
+    ReadingContract,
 ):
     """Every verb and every law of `wakeful.store.protocol`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -136,7 +137,7 @@ class LimitsContract(StoreCase):
         self.declare(*names, sessions=99)
         order = self.start(operator("a0"))
         said, depths = [], []
-        for sender, agent in zip(names, names[1:], strict=False):
+        for sender, agent in pairwise(names):
             decision = self.ring(agent, sender, by_run=order.run.id)
             said.append(decision.verdict.guard)
             if decision.run is None:

@@ -81,7 +81,9 @@ class RecordingContract(StoreCase):
         (second,) = self.store.record([HELLO], NOW + 2 * HOUR)
         assert (second.id, second.duplicate) == (first.id, True)
 
-    @pytest.mark.parametrize("change", [{"body": "goodbye"}, {"subject": "other"}, {"agent": "wren"}, {"kind": Kind.task}])
+    @pytest.mark.parametrize(
+        "change", [{"body": "goodbye"}, {"subject": "other"}, {"agent": "wren"}, {"kind": Kind.task}]
+    )
     def test_the_same_key_with_another_body_is_a_conflict_and_nothing_of_the_batch_is_kept(
         self, change: dict[str, object]
     ) -> None:

@@ -1,22 +1,19 @@
-"""From admission to the recorded start, and back: claims, leases, epochs, void runs, and a crash at every commit."""
+"""From admission to the recorded start, and back: claims, leases, epochs, void runs, and what nobody claimed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from wakeful.core.admission import admit
-from wakeful.core.agents import Limits, Runner
+from wakeful.core.agents import Limits
 from wakeful.core.errors import Stale
 from wakeful.core.events import EventKind
-from wakeful.core.items import Kind, NewItem, Observation, Ring, State
+from wakeful.core.items import State
 from wakeful.core.runs import Outcome
 from wakeful.core.settlement import settle
-from wakeful.core.wakes import Cause, Pause
-from wakeful.store.protocol import Finish, Store, TaskEnd
+from wakeful.store.protocol import Finish
 from wakeful.testing.contracts.store_case import (
     ADMIT,
     DONE,
@@ -28,12 +25,10 @@ from wakeful.testing.contracts.store_case import (
     SECOND,
     TODAY,
     StoreCase,
-    a_fleet,
     an_agent,
     operator,
     peer,
     timer,
-    work,
 )
 
 BEAT = NOW + HOUR
@@ -80,14 +75,6 @@ class RecoveryContract(StoreCase):
             self.end(order, DONE, NOW + n * SECOND)
             self.reopen()
         assert epochs == [1, 2, 3]
-
-    def test_a_message_held_by_a_run_is_shown_to_no_other(self) -> None:
-        self.declare("moss")
-        item = self.message("moss")
-        order = self.start(operator("moss"))
-        assert self.item(item).shown is None
-        self.end(order, FAILED)
-        assert [shown.id for shown in self.start(operator("moss")).items] == [item]
 
     # -- renew
 
@@ -192,7 +179,7 @@ class RecoveryContract(StoreCase):
         self.end(begun[0], DONE, NOW + MINUTE)
         assert [order.agent.name for order in self.serve(NOW + MINUTE)] == ["b"]
 
-    # -- nothing between
+    # -- lost
 
     def test_a_lost_run_is_an_attempt_and_its_late_end_is_refused(self) -> None:
         self.declare("moss")
@@ -203,12 +190,3 @@ class RecoveryContract(StoreCase):
         assert self.standing("moss").failure_streak == 1
         with pytest.raises(Stale):
             self.end(order, DONE, BEAT + MINUTE)
-
-    @pytest.mark.parametrize("moment", ["before", "after"])
-    @pytest.mark.parametrize("verb", sorted(SITES := {}))  # filled below, where the verbs are
-    def test_a_crash_leaves_the_state_before_or_after_and_nothing_between(self, verb: str, moment: str) -> None:
-        raise NotImplementedError
-
-
-class Crash(BaseException):
-    """The process dies here."""

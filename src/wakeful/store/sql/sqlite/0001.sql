@@ -112,7 +112,7 @@ CREATE TABLE item (
 ) STRICT;
 
 CREATE UNIQUE INDEX item_dedupe ON item (dedupe) WHERE dedupe IS NOT NULL;
-CREATE UNIQUE INDEX item_external ON item (source, external_id) WHERE external_id IS NOT NULL AND closed_at IS NULL;
+CREATE UNIQUE INDEX item_external ON item (source, agent, external_id) WHERE external_id IS NOT NULL AND closed_at IS NULL;
 CREATE INDEX item_open ON item (agent, id) WHERE kind = 'message' AND closed_at IS NULL;
 CREATE INDEX item_ringing ON item (ring_at) WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL;
 CREATE INDEX item_unanswered ON item (agent, ring_at)
@@ -176,6 +176,7 @@ CREATE INDEX wake_of_agent ON wake (agent, id);
 CREATE INDEX wake_task ON wake (coalesce(agent, ''), coalesce(role, '')) WHERE state = 'waiting' AND cause = 'task';
 CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL AND state IN ('waiting', 'admitted');
 CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard = 'busy';
+CREATE INDEX wake_spend ON wake (requested_at) WHERE state = 'waiting' AND guard = 'spend';
 CREATE INDEX wake_paused ON wake (agent) WHERE state = 'waiting' AND guard = 'paused';
 
 CREATE TABLE run (

@@ -61,7 +61,7 @@ VALUES (:agent, 'timer', 'beat', 'waiting', :slot, :at, :rank, 'sessions', :now)
 ON CONFLICT DO NOTHING;
 
 -- name: retry_agent_wakes
-UPDATE wake SET retry_at = :now WHERE state = 'waiting' AND agent IN (:agent, :address) AND slot = '';
+UPDATE wake SET retry_at = :now WHERE state = 'waiting' AND guard IS NOT NULL AND agent IN (:agent, :address) AND slot = '';
 
 -- name: put_pause
 INSERT INTO pause (scope, owner, reason, since, until) VALUES (:scope, :owner, :reason, :since, :until)

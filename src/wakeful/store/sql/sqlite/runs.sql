@@ -18,9 +18,9 @@ WHERE id = :wake;
 UPDATE wake SET state = 'joined', joined = :joined, charged = :charged WHERE id = :wake;
 
 -- name: admitted_runs
-SELECT r.id, r.agent, r.wake, r.cause, r.subject, r.version, r.position, r.hits, r.epoch, r.attempt, r.reserved_usd,
-    r.reserved_tokens, r.admitted_at, r.started_at
-FROM run r WHERE r.state = 'admitted' ORDER BY r.id LIMIT :limit;
+SELECT r.id, r.agent, r.address, r.wake, r.cause, r.subject, r.version, r.position, r.hits, r.epoch, r.attempt,
+    r.reserved_usd, r.reserved_tokens, r.admitted_at, r.started_at, w.item
+FROM run r JOIN wake w ON w.id = r.wake WHERE r.state = 'admitted' ORDER BY r.id LIMIT :limit;
 
 -- name: next_epoch
 UPDATE standing SET epoch = epoch + 1 WHERE agent = :agent;

@@ -49,22 +49,20 @@ WHERE s.agent = :agent;
 
 -- name: candidates
 -- Who may take a wake that names an address: the idle first, then whoever has rested longest.
-SELECT a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at
+SELECT a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at,
+    EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'agent:' || a.name) AS paused,
+    EXISTS (SELECT 1 FROM run r WHERE r.agent = a.name AND r.ended_at IS NULL) AS busy
 FROM agent a JOIN standing s ON s.agent = a.name
 WHERE a.address = :target AND a.removed_at IS NULL AND a.enabled
-ORDER BY EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'agent:' || a.name),
-    EXISTS (SELECT 1 FROM run r WHERE r.agent = a.name AND r.ended_at IS NULL),
-    coalesce(s.last_ended_at, 0), a.name
-LIMIT :limit;
+ORDER BY paused, busy, coalesce(s.last_ended_at, 0), a.name;
 
 -- name: role_candidates
-SELECT a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at
+SELECT a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at,
+    EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'agent:' || a.name) AS paused,
+    EXISTS (SELECT 1 FROM run r WHERE r.agent = a.name AND r.ended_at IS NULL) AS busy
 FROM role o JOIN agent a ON a.name = o.agent JOIN standing s ON s.agent = a.name
 WHERE o.role = :role AND a.removed_at IS NULL AND a.enabled
-ORDER BY EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'agent:' || a.name),
-    EXISTS (SELECT 1 FROM run r WHERE r.agent = a.name AND r.ended_at IS NULL),
-    coalesce(s.last_ended_at, 0), a.name
-LIMIT :limit;
+ORDER BY paused, busy, coalesce(s.last_ended_at, 0), a.name;
 
 -- name: sender_address
 SELECT address FROM agent WHERE name = :name;
@@ -72,8 +70,17 @@ SELECT address FROM agent WHERE name = :name;
 -- name: address_row
 SELECT name FROM address WHERE name = :name;
 
+-- name: retry_spend
+-- Money came back: the agent's own wakes, and the oldest of the others.
+UPDATE wake SET retry_at = :now
+WHERE id IN (SELECT id FROM wake WHERE state = 'waiting' AND guard = 'spend' ORDER BY agent IN (:agent, :address) DESC,
+    requested_at LIMIT :limit);
+
+-- name: retry_joined
+UPDATE wake SET retry_at = :now WHERE id = :wake AND guard IS NULL AND retry_at > :now;
+
 -- name: waiting_like
-SELECT id FROM wake WHERE coalesce(agent, '') = coalesce(:agent, '') AND cause = :cause AND subject = :subject
+SELECT id, guard, verdict, retry_at FROM wake WHERE coalesce(agent, '') = coalesce(:agent, '') AND cause = :cause AND subject = :subject
     AND coalesce(task, 0) = coalesce(:task, 0) AND slot = :slot AND state = 'waiting';
 
 -- name: waiting_wake

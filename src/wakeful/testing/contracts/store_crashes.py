@@ -1,0 +1,201 @@
+"""A crash at any commit leaves the state before it or the state after it, and nothing between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wakeful.core.admission import admit
+from wakeful.core.agents import Limits, Runner
+from wakeful.core.items import Kind, NewItem, Observation, Origin, Ring
+from wakeful.core.lifecycle import Lifecycle, State
+from wakeful.core.settlement import settle
+from wakeful.core.wakes import Pause
+from wakeful.store.protocol import Finish, Order, Store, TaskEnd
+from wakeful.testing.contracts.store_case import (
+    DONE,
+    LEASE,
+    MINUTE,
+    NOW,
+    SECOND,
+    TODAY,
+    StoreCase,
+    a_fleet,
+    an_agent,
+    operator,
+    peer,
+    reported,
+)
+
+LATER = NOW + MINUTE
+DAY = Lifecycle("add", (State("add", repeat=2, next="audit"), State("audit", next="add")))
+AGENTS = (
+    an_agent("moss", lifecycle=DAY, limits=Limits(usd_per_day=1000)),
+    an_agent("wren", limits=Limits(usd_per_day=1000)),
+    an_agent("hale", runner=Runner.handler),
+    "desk",
+)
+DESK = Pause(scope="agent:desk", owner="operator", reason="lunch", since=NOW)
+FLEET = Pause(scope="fleet", owner="operator", reason="a bad deploy", since=LATER)
+NOTE = Observation(external_id="note.md", fingerprint="1")
+EDITED = Observation(external_id="note.md", fingerprint="2")
+FRESH = Observation(external_id="new.md", fingerprint="1")
+
+
+class Crash(BaseException):
+    """The process dies here."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A little of everything: two runs under way, one that nobody has claimed, and things that wait."""
+
+    store: Store
+    shift: Order
+    inbox: Order
+    tasks: tuple[int, ...]
+    unclaimed: int
+
+
+def set_scene(store: Store) -> Scene:
+    store.declare(a_fleet(*AGENTS, sessions=9), NOW)
+    store.observe("folder", "wren", [NOTE, Observation(external_id="old.md", fingerprint="1")], NOW)
+    tasks = [NewItem(kind=Kind.task, agent="hale", subject=str(n)) for n in range(3)]
+    ids = tuple(answer.id for answer in store.record(tasks, NOW))
+    store.decide([wake for wake in store.due(NOW).wakes if wake.agent == "hale"], admit, NOW)
+    store.decide([operator("wren")], admit, NOW)
+    orders = {order.agent.name: order for order in store.claim("one", NOW, LEASE)}
+    store.save_step(orders["hale"].run.id, orders["hale"].run.epoch, "fetch", None, NOW, task=ids[0])
+    call = NewItem(kind=Kind.message, agent="moss", sender="wren", origin=Origin.agent, ring=Ring.peer)
+    item = store.record([call], LATER)[0].id
+    decision = store.decide([peer("moss", "wren", LATER, item=item, by_run=orders["wren"].run.id)], admit, LATER)[0]
+    store.decide([peer("wren", "moss", LATER)], admit, LATER)
+    store.pause(DESK, LATER)
+    store.record([NewItem(kind=Kind.message, agent="desk", ring=Ring.news)], LATER)
+    store.decide([wake for wake in store.due(LATER).wakes if wake.agent == "desk"], admit, LATER)
+    store.record([NewItem(kind=Kind.message, agent="wren", ring=Ring.news)], LATER)
+    assert decision.run is not None
+    return Scene(store, orders["hale"], orders["wren"], ids, decision.run)
+
+
+def finish_one(scene: Scene) -> Any:
+    run = scene.inbox.run
+    return scene.store.finish([Finish(run=run.id, epoch=run.epoch, ending=reported(usd=7))], settle, LATER)
+
+
+def finish_task(scene: Scene) -> Any:
+    run, end = scene.shift.run, TaskEnd(task=scene.tasks[0], ending=DONE, result="swept")
+    return scene.store.finish_task(run.id, run.epoch, end, LATER)
+
+
+def save_step(scene: Scene) -> Any:
+    run = scene.shift.run
+    return scene.store.save_step(run.id, run.epoch, "fetch", "a page", LATER, task=scene.tasks[0])
+
+
+def renew(scene: Scene) -> Any:
+    return scene.store.renew("one", [(scene.inbox.run.id, scene.inbox.run.epoch)], LATER, LEASE)
+
+
+def record(scene: Scene) -> Any:
+    items = [NewItem(kind=Kind.message, agent="moss", dedupe="k1"), NewItem(kind=Kind.task, agent="wren")]
+    return scene.store.record(items, LATER)
+
+
+VERBS: dict[str, Callable[[Scene], Any]] = {
+    "declare": lambda scene: scene.store.declare(a_fleet(an_agent("moss", max_failures=9), "new"), LATER, boot=True),
+    "set": lambda scene: scene.store.set("moss", {"burst": 7}, "rana", LATER),
+    "pause": lambda scene: scene.store.pause(FLEET, LATER),
+    "resume": lambda scene: scene.store.resume("agent:desk", "rana", LATER),
+    "record": record,
+    "observe": lambda scene: scene.store.observe("folder", "wren", [EDITED, FRESH], LATER),
+    "ask": lambda scene: scene.store.ask([operator("desk", LATER), operator("moss", LATER)], LATER),
+    "decide": lambda scene: scene.store.decide([*scene.store.due(LATER).wakes, operator("moss", LATER)], admit, LATER),
+    "claim": lambda scene: scene.store.claim("two", LATER, LEASE),
+    "renew": renew,
+    "finish": finish_one,
+    "finish_task": finish_task,
+    "void": lambda scene: scene.store.void(scene.unclaimed, 0, LATER),
+    "expire": lambda scene: scene.store.expire(LATER + 5 * SECOND),
+    "change_task": lambda scene: scene.store.change_task(scene.tasks[1], "cancel", "rana", LATER),
+    "save_step": save_step,
+}
+
+
+def snapshot(scene: Scene) -> dict[str, Any]:
+    """Everything that can be read of a store."""
+    store = scene.store
+    agents = store.agents(removed=True)
+    scopes = ["fleet", "pair:moss|wren", *(f"agent:{agent.address}" for agent in agents)]
+    return {
+        "agents": agents,
+        "standings": [store.standing(agent.name) for agent in agents],
+        "pauses": store.pauses(),
+        "items": store.items(),
+        "attempts": [store.attempts(task) for task in scene.tasks],
+        "steps": [store.steps(scene.shift.run.id, task=task) for task in scene.tasks],
+        "runs": store.runs(),
+        "wakes": store.wakes(),
+        "events": store.events(),
+        "totals": {
+            (scope, measure): store.total(scope, TODAY, measure)
+            for scope in scopes
+            for measure in ("wakes", "usd", "tokens", "ms")
+        },
+    }
+
+
+class CrashesContract(StoreCase):
+    def scene(self, name: str, probe: Callable[[str, str], None] | None = None) -> tuple[Path, Scene]:
+        folder = self.folder / name
+        folder.mkdir()
+        return folder, set_scene(self.make_store(folder, probe))
+
+    def again(self, folder: Path, scene: Scene) -> Scene:
+        """The same scene behind a store opened anew, as after a crash."""
+        scene.store.close()
+        return Scene(self.make_store(folder), scene.shift, scene.inbox, scene.tasks, scene.unclaimed)
+
+    def test_every_verb_that_writes_is_crashed(self) -> None:
+        writing = {name for name, verb in vars(Store).items() if "transaction" in (getattr(verb, "__doc__", "") or "")}
+        assert set(VERBS) == writing
+
+    @pytest.mark.parametrize("verb", VERBS)
+    def test_a_verb_is_durable_when_it_returns(self, verb: str) -> None:
+        folder, scene = self.scene("plain")
+        before = snapshot(scene)
+        VERBS[verb](scene)
+        after = snapshot(scene)
+        assert (after == before) is (verb == "renew")  # a lease is nobody's reading
+        scene = self.again(folder, scene)
+        assert snapshot(scene) == after
+        scene.store.close()
+
+    @pytest.mark.parametrize("moment", ["before", "after"])
+    @pytest.mark.parametrize("verb", VERBS)
+    def test_a_crash_leaves_the_state_before_or_after_and_nothing_between(self, verb: str, moment: str) -> None:
+        armed: list[tuple[str, str]] = []
+
+        def probe(when: str, site: str) -> None:
+            if (when, site) in armed:
+                raise Crash
+
+        folder, scene = self.scene("crashed", probe)
+        _, twin = self.scene("twin")
+        before = snapshot(scene)
+        assert before == snapshot(twin)
+        VERBS[verb](twin)
+        armed.append((moment, verb))
+        with pytest.raises(Crash):
+            VERBS[verb](scene)
+        scene = self.again(folder, scene)
+        if moment == "before":
+            assert snapshot(scene) == before
+            VERBS[verb](scene)  # and it can be done again, as if nothing had been
+        assert snapshot(scene) == snapshot(twin)
+        scene.store.close()
+        twin.store.close()

@@ -1,0 +1,232 @@
+"""What is asked on every beat costs the same in a fleet of ten and of ten thousand: no hot query reads a whole table.
+
+Plans are looked at empty and full, with statistics and without. What they promise is then counted: the virtual
+machine's own steps for each verb, in a small fleet and in one many times its size.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import apsw
+import pytest
+
+from wakeful.core.admission import admit
+from wakeful.core.items import Kind, NewItem, Ring
+from wakeful.core.settlement import settle
+from wakeful.store.named_sql import Query, load_queries
+from wakeful.store.protocol import Finish
+from wakeful.store.sqlite import SqliteSession, open_sqlite
+from wakeful.store.store import SqlStore
+from wakeful.testing.contracts.store_case import DONE, HOUR, LEASE, NOW, a_fleet, an_agent, operator, peer, timer
+
+QUERIES = load_queries("sqlite")
+GROWING = {"agent", "declaration", "standing", "item", "wake", "run", "run_item", "attempt", "event", "total", "role"}
+# Read once at a start or an edit of the fleet, or by a person: these may look at every agent.
+WHOLE = {"known_agents", "live_agents", "timer_standings"}
+HOT = {
+    "deciding": ["facts", "agent_row", "candidates", "role_candidates", "waiting_like", "waiting_wake", "lineage"],
+    "due": ["due_standings", "due_wakes", "ringing_items", "wakes_for_slots", "ready_tasks", "later_tasks"],
+    "sleeping": ["next_instant", "slots_open", "oldest_unclaimed"],
+    "claiming": ["admitted_runs", "items_to_show", "tasks_of_run", "unclaimed_runs", "ready_for_agent"],
+    "ending": ["run_with_wake", "shown_items", "settle_item", "retry_busy", "move_standing", "end_run", "settle_task"],
+    "recording": ["put_item", "item_by_dedupe", "put_event", "mirrored"],
+    "reading": ["open_runs", "one_run", "list_events", "agent_events", "item_row", "standing_row"],
+}
+
+
+def connection(store: SqlStore) -> apsw.Connection:
+    session = store.session
+    assert isinstance(session, SqliteSession)
+    return session.connection
+
+
+def crowd(store: SqlStore, size: int) -> None:
+    """A fleet that has been at it for a while: history, mail, tasks for later, and a queue before the slots."""
+    names = [f"a{n:04}" for n in range(size)]
+    many = [an_agent(name, roles=(f"r{n % 7}",)) for n, name in enumerate(names)]
+    store.declare(a_fleet("moss", "wren", *many, sessions=size), NOW)
+    items = [NewItem(kind=Kind.message, agent=name) for name in names for _ in range(2)]
+    store.record([*items, *(NewItem(kind=Kind.task, agent=name, not_before=NOW + HOUR) for name in names)], NOW)
+    for _ in range(2):
+        store.decide([operator(name) for name in names], admit, NOW)
+        orders = store.claim("one", NOW, LEASE, limit=size)
+        ends = [Finish(run=order.run.id, epoch=order.run.epoch, ending=DONE) for order in orders]
+        store.finish(ends, settle, NOW)
+    store.declare(a_fleet("moss", "wren", *many, sessions=2), NOW)
+    waiting = [operator(name, NOW + timedelta(seconds=1)) for name in names]
+    store.decide(waiting, admit, NOW + timedelta(seconds=1))
+    assert len(store.wakes(state="waiting", limit=size)) == size - 2
+    for order in store.claim("one", NOW, LEASE):
+        store.finish([Finish(run=order.run.id, epoch=order.run.epoch, ending=DONE)], settle, NOW)
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, SqlStore]]:
+    folder: Path = tmp_path_factory.mktemp("plans")
+    opened = {
+        name: open_sqlite(folder / f"{name}.db", durable=False) for name in ("empty", "small", "full", "analysed")
+    }
+    crowd(opened["small"], 20)
+    crowd(opened["full"], 800)
+    crowd(opened["analysed"], 200)
+    connection(opened["analysed"]).execute("ANALYZE")
+    yield opened
+    for store in opened.values():
+        store.close()
+
+
+# ---- plans
+
+
+def tables_by_name(query: Query) -> dict[str, str]:
+    """What a plan calls a table: its alias, where it has one."""
+    words = (
+        r"\b(?:FROM|JOIN|UPDATE|INTO)\s+(\w+)(?:\s+(?:AS\s+)?(?!WHERE|SET|ON|JOIN|LEFT|ORDER|USING|LIMIT|GROUP)(\w+))?"
+    )
+    return {alias or table: table for table, alias in re.findall(words, query.text)}
+
+
+def whole_reads(store: SqlStore, query: Query) -> list[str]:
+    """The lines of the plan that read a growing table from end to end; a partial index holds only what is open."""
+    raw = connection(store)
+    partial = {
+        name for (name,) in raw.execute("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql LIKE '% WHERE %'")
+    }
+    names = tables_by_name(query)
+    found = []
+    bindings = (None,) * len(query.parameters)
+    for *_, line in raw.execute(f"EXPLAIN QUERY PLAN {query.text}", bindings):
+        scan = re.match(r"SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?", line)
+        if scan and names.get(scan[1], scan[1]) in GROWING and scan[2] not in partial:
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("size", ["empty", "small", "full", "analysed"])
+@pytest.mark.parametrize("name", [name for names in HOT.values() for name in names])
+def test_no_hot_query_reads_a_whole_table(stores, name, size):
+    assert whole_reads(stores[size], QUERIES[name]) == []
+
+
+@pytest.mark.parametrize("size", ["empty", "small", "full", "analysed"])
+def test_only_a_start_an_edit_and_a_listing_of_all_agents_read_whole_tables(stores, size):
+    assert {name for name, query in QUERIES.items() if whole_reads(stores[size], query)} == WHOLE
+
+
+def test_that_rule_sees_a_whole_table_behind_an_alias_and_behind_a_whole_index(stores):
+    for text in (
+        "SELECT * FROM item",
+        "SELECT i.id FROM item i WHERE i.body = ?1",
+        "SELECT count(*) FROM wake AS w",
+        "UPDATE run SET reason = '' WHERE summary = ?1",
+        "SELECT a.name FROM standing s JOIN agent a ON a.enabled = s.hits",
+    ):
+        assert whole_reads(stores["empty"], Query("wrong", text, ("body",) if "?1" in text else ())), text
+    bounded = "SELECT id FROM run WHERE ended_at IS NULL AND agent = ?1"
+    assert whole_reads(stores["empty"], Query("right", bounded, ("agent",))) == []
+
+
+# ---- steps
+
+
+def steps_of(store: SqlStore, act: Callable[[SqlStore], object]) -> Counter[str]:
+    """The virtual machine's steps for each statement of an act, and the rows it read by going through a table."""
+    session = store.session
+    assert isinstance(session, SqliteSession)
+    counted: Counter[str] = Counter()
+
+    def note(profile: dict[str, object]) -> None:
+        status = profile["stmt_status"]
+        assert isinstance(status, dict)
+        counted["steps"] += status["SQLITE_STMTSTATUS_VM_STEP"]
+        counted["scanned"] += status["SQLITE_STMTSTATUS_FULLSCAN_STEP"]
+
+    watched = [session.connection, connection_of_reader(session)]
+    for raw in watched:
+        raw.trace_v2(apsw.SQLITE_TRACE_PROFILE, note)
+    try:
+        act(store)
+    finally:
+        for raw in watched:
+            raw.trace_v2(0, None)
+    return counted
+
+
+def connection_of_reader(session: SqliteSession) -> apsw.Connection:
+    return session.reader().connection
+
+
+def knock(store: SqlStore) -> list[object]:
+    at = NOW + HOUR + timedelta(minutes=10)
+    store.record([NewItem(kind=Kind.message, agent="moss", sender="wren", ring=Ring.peer)], at)
+    return list(store.decide([peer("moss", "wren", at), timer("wren", at)], admit, at))
+
+
+def live_through_a_run(store: SqlStore) -> None:
+    (order,) = store.claim("one", NOW + HOUR, LEASE)
+    store.save_step(order.run.id, order.run.epoch, "fetch", "a page", NOW + HOUR)
+    store.finish([Finish(run=order.run.id, epoch=order.run.epoch, ending=DONE)], settle, NOW + HOUR)
+
+
+ACTS: dict[str, Callable[[SqlStore], object]] = {
+    "record": lambda store: store.record([NewItem(kind=Kind.message, agent="moss", ring=Ring.news)], NOW),
+    "due": lambda store: store.due(NOW, limit=20),
+    "sleep": lambda store: store.due(NOW - HOUR, limit=20),
+    "decide": lambda store: store.decide([operator("moss", NOW)], admit, NOW + HOUR),
+    "claim and finish": live_through_a_run,
+    "knock": knock,
+    "why": lambda store: store.why(peer("moss", "wren"), NOW),
+    "expire": lambda store: store.expire(NOW + HOUR),
+}
+
+
+def growth(stores: dict[str, SqlStore], acts: dict[str, Callable[[SqlStore], object]]) -> dict[str, tuple[int, int]]:
+    """The acts that take more steps where there is more, with how many they took."""
+    taken = {act: (steps_of(stores["small"], do), steps_of(stores["full"], do)) for act, do in acts.items()}
+    counts = {act: (small["steps"], full["steps"]) for act, (small, full) in taken.items()}
+    assert all(small > 0 for small, _ in counts.values())
+    return {act: (small, full) for act, (small, full) in counts.items() if full > 2 * small + 200}
+
+
+def test_no_act_takes_more_steps_in_a_fleet_forty_times_the_size(stores):
+    assert growth(stores, ACTS) == {}
+
+
+@pytest.fixture
+def queues(tmp_path: Path) -> Iterator[dict[str, SqlStore]]:
+    """Two stores whose only agent is busy, with a short and a long queue of tasks behind it."""
+    opened = {name: open_sqlite(tmp_path / f"{name}.db", durable=False) for name in ("small", "full")}
+    for store, length in zip(opened.values(), (20, 800), strict=True):
+        store.declare(a_fleet("moss", an_agent("wren", roles=("editor",))), NOW)
+        store.decide([operator("moss"), operator("wren")], admit, NOW)
+        store.claim("one", NOW, LEASE)
+        store.record([NewItem(kind=Kind.task, agent="moss") for _ in range(length)], NOW)
+        store.record([NewItem(kind=Kind.task, role="editor", key="book") for _ in range(length)], NOW)
+        store.record([NewItem(kind=Kind.task, role="nobody") for _ in range(length)], NOW)
+        for _ in range(3):
+            store.decide(store.due(NOW).wakes, admit, NOW)
+    yield opened
+    for store in opened.values():
+        store.close()
+
+
+def test_no_act_takes_more_steps_before_a_queue_forty_times_the_length(queues):
+    acts: dict[str, Callable[[SqlStore], object]] = {
+        "due": lambda store: store.due(NOW),
+        "record": lambda store: store.record([NewItem(kind=Kind.task, agent="moss")], NOW),
+        "why": lambda store: store.why(timer("moss"), NOW),
+        "expire": lambda store: store.expire(NOW),
+    }
+    assert growth(queues, acts) == {}
+
+
+def test_that_count_sees_a_query_that_grows(stores):
+    def count_all(store: SqlStore) -> object:
+        return list(connection(store).execute("SELECT count(*) FROM wake WHERE reason IS NULL"))
+
+    small, full = steps_of(stores["small"], count_all), steps_of(stores["full"], count_all)
+    assert full["steps"] > 10 * small["steps"]
+    assert full["scanned"] > 10 * small["scanned"]
