@@ -1,14 +1,16 @@
-"""`decide` and `finish` with their commits, durable: many wakes in one transaction, and one alone."""
+"""`decide` and `finish` with their commits, durable: many wakes in one transaction, and one alone.
+
+Only the verb that is measured is timed; what brings the agents back to where they were is not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
 from time import perf_counter
 
 from benchmarks.fleets import LEASE, START, STEP, done, fleet_of, message, name_of, peer, timer
-from benchmarks.lines import DECIDE_ADMITTED, DECIDE_ONE, DECIDE_REFUSED, FINISH_ONE
 from wakeful.core.admission import admit
 from wakeful.core.items import Ring
 from wakeful.core.settlement import settle
@@ -21,8 +23,7 @@ BATCH = 100
 
 
 class Deciding:
-    def __init__(self, folder: Path, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, folder: Path) -> None:
         self._store = open_sqlite(folder / "decide.db")
         self._store.declare(fleet_of(AGENTS), START)
         self._now = START
@@ -34,52 +35,56 @@ class Deciding:
         self._beating = self._batches()
 
     def _batches(self) -> Iterator[list[str]]:
-        starts = range(BATCH, AGENTS, BATCH)
-        for first in cycle(starts):
+        for first in cycle(range(BATCH, AGENTS, BATCH)):
             if first == BATCH:
                 self._now += STEP
             yield [name_of(index) for index in range(first, first + BATCH)]
 
-    def sample(self) -> dict[str, float]:
-        one, finish = self._one_by_one()
-        return {
-            DECIDE_REFUSED: self._rate(self._refuse),
-            DECIDE_ADMITTED: self._rate(self._admit),
-            DECIDE_ONE: one,
-            FINISH_ONE: finish,
-        }
+    def refuse(self, seconds: float) -> tuple[int, float]:
+        made, elapsed = 0, 0.0
+        while elapsed < seconds:
+            wakes = [peer(name, self._items[name], self._now) for name in self._rung]
+            elapsed += self._decide(wakes, VerdictKind.refuse)
+            made += BATCH
+        return made, elapsed
 
-    def _rate(self, batch: Callable[[], float]) -> float:
-        """Batches until the time is spent; only what `batch` says it took is counted."""
-        taken, batches = 0.0, 0
-        while taken < self._seconds:
-            taken += batch()
-            batches += 1
-        return batches * BATCH / taken
+    def admit(self, seconds: float) -> tuple[int, float]:
+        made, elapsed = 0, 0.0
+        while elapsed < seconds:
+            wakes = [timer(name, self._now) for name in next(self._beating)]
+            elapsed += self._decide(wakes, VerdictKind.admit)
+            made += BATCH
+            self._end_all()
+        return made, elapsed
 
-    def _refuse(self) -> float:
-        wakes = [peer(name, self._items[name], self._now) for name in self._rung]
-        return self._decide(wakes, VerdictKind.refuse)
+    def admit_one(self, seconds: float) -> tuple[int, float]:
+        made, elapsed = 0, 0.0
+        while elapsed < seconds:
+            for name in next(self._beating):
+                elapsed += self._decide([timer(name, self._now)], VerdictKind.admit)
+                made += 1
+                if elapsed >= seconds:
+                    break
+            self._end_all()
+        return made, elapsed
 
-    def _admit(self) -> float:
-        wakes = [timer(name, self._now) for name in next(self._beating)]
-        taken = self._decide(wakes, VerdictKind.admit)
+    def finish_one(self, seconds: float) -> tuple[int, float]:
+        made, elapsed = 0, 0.0
+        while elapsed < seconds:
+            self._decide([timer(name, self._now) for name in next(self._beating)], VerdictKind.admit)
+            orders = self._store.claim("bench", self._now, LEASE)
+            while orders and elapsed < seconds:
+                end = done(orders.pop())
+                started = perf_counter()
+                self._store.finish([end], settle, self._now)
+                elapsed += perf_counter() - started
+                made += 1
+            self._store.finish([done(order) for order in orders], settle, self._now)
+        return made, elapsed
+
+    def _end_all(self) -> None:
         orders = self._store.claim("bench", self._now, LEASE)
         self._store.finish([done(order) for order in orders], settle, self._now)
-        return taken
-
-    def _one_by_one(self) -> tuple[float, float]:
-        deciding, finishing, runs = 0.0, 0.0, 0
-        while deciding + finishing < self._seconds:
-            for name in next(self._beating):
-                deciding += self._decide([timer(name, self._now)], VerdictKind.admit)
-            orders = self._store.claim("bench", self._now, LEASE)
-            started = perf_counter()
-            for order in orders:
-                self._store.finish([done(order)], settle, self._now)
-            finishing += perf_counter() - started
-            runs += len(orders)
-        return runs / deciding, runs / finishing
 
     def _decide(self, wakes: list[Wake], expected: VerdictKind) -> float:
         started = perf_counter()

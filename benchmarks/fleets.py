@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from wakeful.core.agents import Agent, Fleet, Limits
 from wakeful.core.cadence import Cadence
 from wakeful.core.items import Kind, NewItem, Origin, Ring
+from wakeful.core.orders import Order
 from wakeful.core.runs import Ending
 from wakeful.core.wakes import Cause, Subject, Wake
-from wakeful.store.protocol import Finish, Order
+from wakeful.store.protocol import Finish
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LEASE = timedelta(seconds=15)

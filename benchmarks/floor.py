@@ -7,26 +7,23 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import apsw
 
-from benchmarks.lines import BARE, BARE_STDLIB, GROUPED, GROUPED_STDLIB
-
 GROUP = 100
 _TABLE = "CREATE TABLE item (id INTEGER PRIMARY KEY, agent TEXT NOT NULL, body TEXT NOT NULL)"
 _INSERT = "INSERT INTO item (agent, body) VALUES (?, ?)"
 _BODY = "hello" * 10
 
-Execute = Callable[..., Any]
+# Works for about so many seconds; how much was done, and in what time.
+Slice = Callable[[float], tuple[int, float]]
 
 
 class Floor:
-    def __init__(self, folder: Path, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, folder: Path) -> None:
         self._apsw = apsw.Connection(str(folder / "bare.db"))
         self._stdlib = sqlite3.connect(folder / "bare-sqlite3.db", isolation_level=None)
         for execute in (self._apsw.execute, self._stdlib.execute):
@@ -34,26 +31,30 @@ class Floor:
             execute("PRAGMA synchronous = full")
             execute(_TABLE)
 
-    def sample(self) -> dict[str, float]:
-        return {
-            BARE: self._rate(self._apsw.execute, 1),
-            BARE_STDLIB: self._rate(self._stdlib.execute, 1),
-            GROUPED: self._rate(self._apsw.execute, GROUP),
-            GROUPED_STDLIB: self._rate(self._stdlib.execute, GROUP),
-        }
+    def one(self, seconds: float) -> tuple[int, float]:
+        return _insert(self._apsw.execute, 1, seconds)
 
-    def _rate(self, execute: Execute, rows: int) -> float:
-        started = perf_counter()
-        for commits in count(1):
-            execute("BEGIN IMMEDIATE")
-            for _ in range(rows):
-                execute(_INSERT, ("moss", _BODY))
-            execute("COMMIT")
-            elapsed = perf_counter() - started
-            if elapsed >= self._seconds:
-                return commits * rows / elapsed
-        raise AssertionError("count() ended")
+    def many(self, seconds: float) -> tuple[int, float]:
+        return _insert(self._apsw.execute, GROUP, seconds)
+
+    def one_by_sqlite3(self, seconds: float) -> tuple[int, float]:
+        return _insert(self._stdlib.execute, 1, seconds)
+
+    def many_by_sqlite3(self, seconds: float) -> tuple[int, float]:
+        return _insert(self._stdlib.execute, GROUP, seconds)
 
     def close(self) -> None:
         self._apsw.close()
         self._stdlib.close()
+
+
+def _insert(execute: Callable[..., Any], rows: int, seconds: float) -> tuple[int, float]:
+    started, elapsed, made = perf_counter(), 0.0, 0
+    while elapsed < seconds:
+        execute("BEGIN IMMEDIATE")
+        for _ in range(rows):
+            execute(_INSERT, ("moss", _BODY))
+        execute("COMMIT")
+        made += rows
+        elapsed = perf_counter() - started
+    return made, elapsed

@@ -1,9 +1,9 @@
-"""The lines of the table: what each is called, what it is compared with, and what it should reach.
+"""The lines of the table: what each is called, in what unit it is told, and what it should reach.
 
 Laws:
-- A value alone says nothing: disks and machines differ. Each line is compared with another of the same run, its
-  floor, and the two are taken in turn, so that a busy machine slows both.
-- A line's value is the median of its samples; its ratio is the median of the ratios of each round.
+- A value alone says nothing: disks and machines differ, and one disk differs from minute to minute. Each sample is
+  taken beside a sample of its floor, and the two are compared with each other.
+- A line's value and floor are medians over its samples; its ratio is the median of their ratios.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ BARE_STDLIB = "bare commit of one row, sqlite3"
 GROUPED = "bare insert, 100 to a commit"
 GROUPED_STDLIB = "bare insert, 100 to a commit, sqlite3"
 
+RECORD_1 = "record, 1 caller"
+RECORD_8 = "record, 8 callers"
 RECORD_64 = "record, 64 callers"
 THREADS_64 = "record, 64 threads"
 BATCHES = "record, batches of 100"
@@ -49,7 +51,6 @@ class Goal:
 class Spec:
     name: str
     unit: str
-    floor: str | None = None
     goal: Goal | None = None
     # How the peer is called, and the line that measures it.
     peers: dict[str, str] = field(default_factory=dict)
@@ -63,6 +64,8 @@ class Line:
     floor: float | None
     ratio: float | None
     peers: dict[str, float]
+    # Each peer's own ratio to this line, measured beside it.
+    peer_ratios: dict[str, float]
     goal: Goal | None = None
 
     def as_json(self) -> dict[str, object]:
@@ -92,24 +95,23 @@ ADOPT = "declare, each agent"
 def _growing(verb: str, goal: Goal | None = None) -> list[Spec]:
     """One verb at each size, without the disk's share; the larger fleets are compared with the smallest."""
     smallest, *larger = SIZES
-    first = Spec(at(verb, smallest), "µs", floor=at(verb, smallest))
-    return [first, *(Spec(at(verb, size), "µs", floor=first.name, goal=goal) for size in larger)]
+    return [Spec(at(verb, smallest), "µs"), *(Spec(at(verb, size), "µs", goal=goal) for size in larger)]
 
 
 TWICE = Goal(most=2)
 
 SPECS = [
-    Spec(BARE, "commits/s", floor=BARE, peers={"sqlite3": BARE_STDLIB}),
-    Spec(GROUPED, "rows/s", floor=BARE, peers={"sqlite3": GROUPED_STDLIB}),
-    Spec("record, 1 caller", "items/s", floor=BARE),
-    Spec("record, 8 callers", "items/s", floor=BARE),
-    Spec(RECORD_64, "items/s", floor=BARE, goal=Goal(least=8)),
-    Spec(THREADS_64, "items/s", floor=BARE),
-    Spec(BATCHES, "items/s", floor=BARE),
-    Spec(DECIDE_ONE, "wakes/s", floor=BARE),
-    Spec(DECIDE_REFUSED, "wakes/s", floor=BARE),
-    Spec(DECIDE_ADMITTED, "wakes/s", floor=BARE),
-    Spec(FINISH_ONE, "runs/s", floor=BARE),
+    Spec(BARE, "commits/s", peers={"sqlite3": BARE_STDLIB}),
+    Spec(GROUPED, "rows/s", peers={"sqlite3": GROUPED_STDLIB}),
+    Spec(RECORD_1, "items/s"),
+    Spec(RECORD_8, "items/s"),
+    Spec(RECORD_64, "items/s", goal=Goal(least=8)),
+    Spec(THREADS_64, "items/s"),
+    Spec(BATCHES, "items/s"),
+    Spec(DECIDE_ONE, "wakes/s"),
+    Spec(DECIDE_REFUSED, "wakes/s"),
+    Spec(DECIDE_ADMITTED, "wakes/s"),
+    Spec(FINISH_ONE, "runs/s"),
     *_growing(DUE_NONE),
     *_growing(DUE_PAGE),
     *_growing(REFUSE, TWICE),
@@ -124,31 +126,41 @@ SPECS = [
 
 
 class Samples:
-    """What was measured, by line, in the order of the rounds."""
+    """What was measured, by line, each with the floor that was measured beside it."""
 
     def __init__(self) -> None:
-        self._taken: dict[str, list[float]] = defaultdict(list)
+        self._taken: dict[str, list[tuple[float, float | None]]] = defaultdict(list)
 
-    def add(self, found: dict[str, float]) -> None:
-        for name, value in found.items():
-            self._taken[name].append(value)
+    def add(self, name: str, value: float, floor: float | None = None) -> None:
+        self._taken[name].append((value, floor))
 
     def value(self, name: str) -> float:
-        return median(self._taken[name])
+        return median(value for value, _ in self._taken[name])
 
-    def ratio(self, name: str, floor: str) -> float:
-        pairs = zip(self._taken[name], self._taken[floor], strict=True)
-        return median(value / beside for value, beside in pairs)
+    def floor(self, name: str) -> float | None:
+        floors = [floor for _, floor in self._taken[name] if floor is not None]
+        return median(floors) if floors else None
+
+    def ratio(self, name: str) -> float | None:
+        ratios = [value / floor for value, floor in self._taken[name] if floor is not None]
+        return median(ratios) if ratios else None
 
     def lines(self) -> list[Line]:
         return [self._line(spec) for spec in SPECS if spec.name in self._taken]
 
     def _line(self, spec: Spec) -> Line:
-        floor = ratio = None
-        if spec.floor is not None:
-            floor, ratio = _rounded(self.value(spec.floor)), _rounded(self.ratio(spec.name, spec.floor))
-        peers = {peer: _rounded(self.value(name)) for peer, name in spec.peers.items() if name in self._taken}
-        return Line(spec.name, _rounded(self.value(spec.name)), spec.unit, floor, ratio, peers, spec.goal)
+        floor, ratio = self.floor(spec.name), self.ratio(spec.name)
+        ratios = {peer: self.ratio(name) for peer, name in spec.peers.items()}
+        return Line(
+            name=spec.name,
+            value=_rounded(self.value(spec.name)),
+            unit=spec.unit,
+            floor=None if floor is None else _rounded(floor),
+            ratio=None if ratio is None else _rounded(ratio),
+            peers={peer: _rounded(self.value(name)) for peer, name in spec.peers.items()},
+            peer_ratios={peer: ratio for peer, ratio in ratios.items() if ratio is not None},
+            goal=spec.goal,
+        )
 
 
 def _rounded(value: float) -> float:

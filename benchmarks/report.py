@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.lines import BARE, Line
+from benchmarks.lines import Line
 
-_WIDTH = 112
+_WIDTH = 120
 
 
 def write(lines: Sequence[Line], path: Path) -> None:
@@ -32,10 +32,28 @@ def show(lines: Sequence[Line]) -> None:
         if verb and verb != _verb(line):
             table.add_section()
         verb = _verb(line)
-        table.add_row(line.name, figure(line.value), line.unit, figure(line.floor), _ratio(line), _goal(line))
+        table.add_row(line.name, figure(line.value), line.unit, figure(line.floor), _ratio(line.ratio), _goal(line))
         for peer, value in line.peers.items():
-            table.add_row(f"  the same over {peer}", figure(value), line.unit, "", f"{value / line.value:.2f}")
+            beside = _ratio(line.peer_ratios.get(peer))
+            table.add_row(f"  the same over {peer}, ratio to that", figure(value), line.unit, "", beside)
     console.print(table)
+    for line in lines:
+        if line.goal is not None and line.ratio is not None and not line.goal.met(line.ratio):
+            console.print(f"{line.name}: {_why(line)}", highlight=False)
+
+
+def _why(line: Line) -> str:
+    """The numbers behind a goal that was not reached."""
+    assert line.goal is not None and line.floor is not None
+    if line.goal.least is None:
+        return (
+            f"it costs {line.ratio:.2f} times as much as in the smallest fleet; a busy machine, or an index is missing."
+        )
+    needed = line.goal.least / line.value * 1e3
+    return (
+        f"a commit took {1e3 / line.floor:.2f} ms beside it. At {line.value:,.0f} {line.unit}, the goal needs a commit "
+        f"of {needed:.2f} ms or more: the rest is the work of each call, not the disk (benchmarks/README.md)."
+    )
 
 
 def _verb(line: Line) -> str:
@@ -49,8 +67,10 @@ def figure(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.3g}"
 
 
-def _ratio(line: Line) -> str:
-    return "" if line.ratio is None or line.name == BARE else f"{line.ratio:.2f}"
+def _ratio(ratio: float | None) -> str:
+    if ratio is None:
+        return ""
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.1f}"
 
 
 def _goal(line: Line) -> str:

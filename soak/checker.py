@@ -18,8 +18,6 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from soak.fleet import elapsed
-
 Totals = Counter[tuple[str, str, str]]
 
 MEASURES = ("wakes", "ms", "usd", "tokens")
@@ -198,7 +196,7 @@ def recount(events: Iterable[Any]) -> Totals:
             _spend(totals, admitted[run], fields["spend"].get("spend", {}), 1)
             scope, _, day, _ = admitted[run]
             for whose in (scope, "fleet"):
-                totals[whose, day, "ms"] += int(elapsed(run).total_seconds() * 1000)
+                totals[whose, day, "ms"] += fields["ms"]
     return totals
 
 

@@ -22,11 +22,12 @@ from typing import TypeVar
 from soak.fleet import NAMES, ROLE, TICK, Clock, elapsed, fleet
 from wakeful.core.admission import admit
 from wakeful.core.items import Kind, NewItem, Origin, Priority, Ring
+from wakeful.core.orders import Order
 from wakeful.core.runs import Ending, Result
 from wakeful.core.settlement import settle
 from wakeful.core.standing import Spend
 from wakeful.store.folder import DataFolder
-from wakeful.store.protocol import Decision, Finish, Order, Recorded, TaskEnd
+from wakeful.store.protocol import Decision, Finish, Recorded, TaskEnd
 from wakeful.store.sqlite import open_sqlite
 from wakeful.store.store import SqlStore
 from wakeful.store.writer import Writer

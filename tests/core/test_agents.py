@@ -1,7 +1,8 @@
 """What a declaration means where it is silent, and what a live setting may change."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_a_fleet_finds_its_agents_by_name():
 
 # ---- live settings
 
-SAMPLES: dict[str, object] = {
+SAMPLES: dict[str, Any] = {
     "quiet_hours": (),
     "cooldown": timedelta(seconds=1),
     "burst_window": timedelta(minutes=1),
@@ -82,11 +83,13 @@ OWN = [field.name for field in fields(Limits) if field.name not in FLEET_WIDE]
 def test_every_limit_can_be_set_live_and_changes_nothing_else(name):
     value = SAMPLES.get(name, 77)
     changed = override(MOSS, {name: value})
-    assert getattr(changed.limits, name) == value
-    for other in fields(Limits):
-        if other.name != name:
-            assert getattr(changed.limits, other.name) == getattr(MOSS.limits, other.name)
-    assert override(changed, {name: getattr(MOSS.limits, name)}) == MOSS
+    implied = {"minutes_declared": True} if name == "minutes_per_day" else {}
+    assert changed == replace(MOSS, limits=replace(MOSS.limits, **{name: value}, **implied))
+
+
+def test_to_set_the_minutes_is_to_declare_them_unless_one_says_otherwise():
+    assert override(MOSS, {"minutes_per_day": 60.0}).limits.minutes_declared
+    assert not override(MOSS, {"minutes_per_day": 60.0, "minutes_declared": False}).limits.minutes_declared
 
 
 def test_the_live_policies_reach_the_retries_and_the_failures():

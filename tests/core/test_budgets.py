@@ -50,6 +50,9 @@ RESERVATIONS = [
     ("declared before a tenth", (), Limits(usd_per_day=1000, reserve_usd=7), Spend(usd=7)),
     ("a tenth of the budget", (), Limits(usd_per_day=1000), Spend(usd=100)),
     ("a tenth, rounded up", (), Limits(tokens_per_day=101), Spend(tokens=11)),
+    ("at least something where there is a budget", (Spend(),), Limits(usd_per_day=9), Spend(usd=1)),
+    ("at least something of an empty budget", (), Limits(tokens_per_day=0), Spend(tokens=1)),
+    ("at least something, though nothing is declared", (), Limits(usd_per_day=9, reserve_usd=0), Spend(usd=1)),
     ("a tenth of the smaller", (), Limits(usd_per_day=1000, fleet_usd_per_day=500), Spend(usd=50)),
 ]
 

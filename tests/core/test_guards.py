@@ -73,7 +73,7 @@ SITUATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "wakes_per_pair": ({"pair_wakes_today": 5}, {}, {}),
     "chain": ({}, {}, {"depth": 9}),
     "minutes_per_day": ({"seconds_today": 7200.0}, {}, {}),
-    "spend": ({"spent": Spend(usd=90), "reserve": Spend(usd=11)}, {"usd_per_day": 100}, {}),
+    "spend": ({"spent": Spend(usd=4_500_000), "reserve": Spend(usd=550_000)}, {"usd_per_day": 5_000_000}, {}),
     "burst": ({"burst_starts": 20}, {}, {}),
     "state_gate": ({"gate_opens_at": NOW + timedelta(minutes=4), "gate_state": "rem"}, {}, {}),
     "busy": ({"open_run": 9}, {}, {}),
@@ -245,14 +245,14 @@ def test_the_pair_is_named_in_the_refusal():
 
 @pytest.mark.parametrize(
     ("since", "wait"),
-    [(0, 300), (1, 299), (299, 1), (300, None), (3000, None), (-7200, 300)],
-    ids=["at once", "1 s", "299 s", "300 s", "long ago", "the clock was set back"],
+    [(0, 300), (1, 299), (299, 1), (300, None), (3000, None), (-1, None), (-7200, None)],
+    ids=["at once", "1 s", "299 s", "300 s", "long ago", "set back by 1 s", "set back by hours"],
 )
 def test_cooldown_waits_out_300_seconds_and_never_longer(since, wait):
     verdict = ask("cooldown", a_wake(Cause.peer), facts(last_peer_wake_at=NOW - timedelta(seconds=since)))
     assert (verdict and verdict.until) == (wait and NOW + timedelta(seconds=wait))
     if verdict:
-        assert verdict.numbers == {"seconds": max(since, 0), "limit": 300}
+        assert verdict.numbers == {"seconds": since, "limit": 300}
 
 
 def test_an_agent_never_woken_has_no_cooldown():
@@ -315,6 +315,7 @@ SPEND = [
     (FLEET_USD, {"spent": Spend(usd=9999)}, None),
     (FLEET_TOKENS, {"fleet_spent": Spend(tokens=95), "reserve": Spend(tokens=10)}, "fleet_tokens"),
     ({}, {"spent": Spend(usd=10**9, tokens=10**9), "reserve": Spend(usd=10**9)}, None),
+    (AGENT_USD, {"spent": Spend(usd=10**9), "reserve": None}, None),
 ]
 
 
@@ -325,6 +326,39 @@ def test_a_run_starts_only_when_its_reservation_fits_below_every_budget(limits, 
     if verdict:
         assert verdict.numbers["limit"] == 100
         assert verdict.numbers["spent"] + verdict.numbers["reserve"] > 100  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"usd_per_day": 1_000_000}, "$0.90 spent or reserved today and $0.25 needed, the limit is $1.00"),
+        (
+            {"fleet_tokens_per_day": 99},
+            "80 tokens spent or reserved today and 20 tokens needed, the limit is 99 tokens for the fleet",
+        ),
+    ],
+)
+def test_money_is_told_in_dollars_and_a_budget_of_the_fleet_as_such(limits, words):
+    spent, reserve = Spend(usd=900_000, tokens=80), Spend(usd=250_000, tokens=20)
+    known = facts(spent=spent, fleet_spent=spent, reserve=reserve)
+    verdict = ask("spend", a_wake(Cause.timer), known, Limits(**limits))
+    assert verdict and verdict.reason == words
+
+
+@pytest.mark.parametrize(
+    ("limits", "day"),
+    [
+        ({"usd_per_day": 100}, datetime(2026, 3, 3, tzinfo=UTC)),
+        ({"fleet_usd_per_day": 100}, datetime(2026, 3, 2, 5, tzinfo=UTC)),
+    ],
+    ids=["the agent's day", "the fleet's day"],
+)
+def test_a_budget_is_waited_for_in_the_day_of_whoever_has_it(limits, day):
+    spent = Spend(usd=100)
+    early = Facts(now=datetime(2026, 3, 2, 0, 3, tzinfo=UTC), spent=spent, fleet_spent=spent, reserve=Spend(usd=1))
+    bounds = Limits(**limits, fleet_timezone="America/New_York")
+    verdict = ask("spend", a_wake(Cause.timer), early, bounds)
+    assert verdict and verdict.until and day <= verdict.until < day + MORNING
 
 
 # ---- burst, gate, busy, slots

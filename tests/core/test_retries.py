@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.agents import RetryPolicy
+from wakeful.core.agents import Agent, RetryPolicy
+from wakeful.core.items import State
 from wakeful.core.retries import delay, retry_or_bury
+from wakeful.core.runs import Ending, ErrorClass, Outcome, Result
+from wakeful.core.settlement import settle_task
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 PLAIN = RetryPolicy(jitter=0.0)
@@ -79,3 +82,51 @@ def test_however_often_a_task_may_be_tried_its_next_wait_is_a_real_instant(attem
     assert retry.dead is (attempts > most)
     if retry.at is not None:
         assert NOW + timedelta(seconds=30) <= retry.at < NOW + timedelta(days=365)
+
+
+# ---- what becomes of a task when an attempt ends
+
+AGENT = Agent(name="moss", address="moss", retries=PLAIN)
+
+
+def refused(kind: ErrorClass, retry_at: datetime | None = None) -> Ending:
+    return Ending(exit_code=1, result=Result(error="402", error_class=kind, retry_at=retry_at))
+
+
+TASKS = [  # ending, attempts before -> outcome, state, attempts after, seconds until the next try
+    (Ending(exit_code=0), 0, Outcome.done, State.completed, 1, None),
+    (Ending(exit_code=0), 4, Outcome.done, State.completed, 5, None),
+    (Ending(exit_code=0, output="NO-WORK"), 0, Outcome.no_work, State.completed, 1, None),
+    (Ending(exit_code=1), 0, Outcome.failed, State.failed, 1, 30),
+    (Ending(exit_code=1), 1, Outcome.failed, State.failed, 2, 60),
+    (Ending(exit_code=1), 4, Outcome.failed, State.failed, 5, 480),
+    (Ending(exit_code=1), 5, Outcome.failed, State.dead_letter, 6, None),
+    (Ending(timed_out=True), 0, Outcome.killed, State.failed, 1, 30),
+    (Ending(timed_out=True), 5, Outcome.killed, State.dead_letter, 6, None),
+    (Ending(lost=True), 0, Outcome.killed, State.failed, 1, 30),
+    (Ending(lost=True), 5, Outcome.killed, State.dead_letter, 6, None),
+    (refused(ErrorClass.quota), 5, Outcome.failed, State.pending, 5, 1800),
+    (refused(ErrorClass.quota, NOW + timedelta(minutes=1)), 0, Outcome.failed, State.pending, 0, 60),
+    (refused(ErrorClass.auth), 0, Outcome.failed, State.blocked, 1, None),
+    (refused(ErrorClass.config), 5, Outcome.failed, State.blocked, 6, None),
+    (Ending(out_of_memory=True, exit_code=137), 0, Outcome.failed, State.failed, 1, 30),
+]
+
+
+@pytest.mark.parametrize(("ending", "before", "outcome", "state", "after", "seconds"), TASKS)
+def test_a_task_is_closed_tried_again_parked_or_dead(ending, before, outcome, state, after, seconds):
+    fate = settle_task(1, before, None, ending, AGENT, NOW)
+    assert (fate.outcome, fate.state, fate.attempts) == (outcome, state, after)
+    assert fate.not_before == (seconds and NOW + timedelta(seconds=seconds))
+    assert bool(fate.error) is (outcome in (Outcome.failed, Outcome.killed))
+
+
+@pytest.mark.parametrize("before", [0, 5, 50])
+def test_a_task_that_we_ended_ourselves_waits_again_without_an_attempt(before):
+    fate = settle_task(1, before, None, Ending(signal=15, by="operator"), AGENT, NOW)
+    assert (fate.state, fate.attempts) == (State.pending, before)
+    assert fate.not_before is not None and fate.not_before > NOW
+
+
+def test_a_one_off_without_retries_is_dead_after_its_first_failure():
+    assert settle_task(1, 0, 0, Ending(exit_code=1), AGENT, NOW).state is State.dead_letter

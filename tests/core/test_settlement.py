@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from wakeful.core.agents import Agent, RetryPolicy
 from wakeful.core.cadence import Cadence
 from wakeful.core.cron import parse_schedule
-from wakeful.core.items import State as ItemState
 from wakeful.core.lifecycle import Kind, Lifecycle, Position, State
 from wakeful.core.runs import Ending, ErrorClass, Outcome, Result, Run
-from wakeful.core.settlement import INBOX_RETRIES, LONGEST_QUOTA_HOLD, QUOTA_HOLD, settle, settle_task, skip_beat
+from wakeful.core.settlement import INBOX_RETRIES, LONGEST_QUOTA_HOLD, QUOTA_HOLD, settle, skip_beat
 from wakeful.core.standing import Spend, Standing
 from wakeful.core.wakes import Cause, Subject
 
@@ -295,22 +294,13 @@ def test_running_out_of_memory_is_named_as_such_also_when_the_result_says_quota(
 # ---- hot edits: the outcome is credited to what the run began with, then found in the lifecycle of now
 
 WITHOUT_ADD = Lifecycle("plan", DAY.states[1:])
+WITHOUT_AUDIT = Lifecycle("plan", (DAY.states[0], *DAY.states[2:]))
+SHORTER = replace(DAY, states=(State("add", repeat=2, next="audit"), *DAY.states[1:]))
+OTHER_WAY = replace(DAY, states=(State("add", repeat=3, next="plan"), *DAY.states[1:]))
 EDITS = [
     ("the state is still there", DAY, ("add", 1), Outcome.done, ("add", 2)),
-    (
-        "its repeat was lowered",
-        replace(DAY, states=(State("add", repeat=2, next="audit"), *DAY.states[1:])),
-        ("add", 1),
-        Outcome.done,
-        ("add", 1),
-    ),
-    (
-        "its next was changed",
-        replace(DAY, states=(State("add", repeat=3, next="plan"), *DAY.states[1:])),
-        ("add", 2),
-        Outcome.done,
-        ("audit", 0),
-    ),
+    ("its repeat was lowered", SHORTER, ("add", 1), Outcome.done, ("add", 1)),
+    ("its next was changed", OTHER_WAY, ("add", 2), Outcome.done, ("audit", 0)),
     (
         "the state was removed, its next is there",
         Lifecycle("plan", DAY.states[1:]),
@@ -319,13 +309,7 @@ EDITS = [
         ("audit", 0),
     ),
     ("the state was removed while it held", Lifecycle("plan", DAY.states[1:]), ("add", 1), Outcome.failed, ("plan", 0)),
-    (
-        "its next was removed",
-        Lifecycle("plan", (DAY.states[0], *DAY.states[2:])),
-        ("add", 2),
-        Outcome.done,
-        ("plan", 0),
-    ),
+    ("its next was removed", WITHOUT_AUDIT, ("add", 2), Outcome.done, ("plan", 0)),
 ]
 
 
@@ -365,47 +349,6 @@ def test_the_bill_is_what_was_reported_or_else_the_reservation(subject):
     settled = end(subject, Ending(exit_code=1), reserved=Spend(usd=50))
     assert (settled.bill.spend, settled.bill.estimated) == (Spend(usd=50), True)
     assert settled.standing.costs == ()
-
-
-# ---- tasks
-
-TASKS = [  # ending, attempts before -> outcome, state, attempts after, seconds until the next try
-    (Ending(exit_code=0), 0, Outcome.done, ItemState.completed, 1, None),
-    (Ending(exit_code=0), 4, Outcome.done, ItemState.completed, 5, None),
-    (Ending(exit_code=0, output="NO-WORK"), 0, Outcome.no_work, ItemState.completed, 1, None),
-    (Ending(exit_code=1), 0, Outcome.failed, ItemState.failed, 1, 30),
-    (Ending(exit_code=1), 1, Outcome.failed, ItemState.failed, 2, 60),
-    (Ending(exit_code=1), 4, Outcome.failed, ItemState.failed, 5, 480),
-    (Ending(exit_code=1), 5, Outcome.failed, ItemState.dead_letter, 6, None),
-    (Ending(timed_out=True), 0, Outcome.killed, ItemState.failed, 1, 30),
-    (Ending(timed_out=True), 5, Outcome.killed, ItemState.dead_letter, 6, None),
-    (Ending(lost=True), 0, Outcome.killed, ItemState.failed, 1, 30),
-    (Ending(lost=True), 5, Outcome.killed, ItemState.dead_letter, 6, None),
-    (refused(ErrorClass.quota), 5, Outcome.failed, ItemState.pending, 5, 1800),
-    (refused(ErrorClass.quota, NOW + MINUTE), 0, Outcome.failed, ItemState.pending, 0, 60),
-    (refused(ErrorClass.auth), 0, Outcome.failed, ItemState.blocked, 1, None),
-    (refused(ErrorClass.config), 5, Outcome.failed, ItemState.blocked, 6, None),
-    (Ending(out_of_memory=True, exit_code=137), 0, Outcome.failed, ItemState.failed, 1, 30),
-]
-
-
-@pytest.mark.parametrize(("ending", "before", "outcome", "state", "after", "seconds"), TASKS)
-def test_a_task_is_closed_tried_again_parked_or_dead(ending, before, outcome, state, after, seconds):
-    fate = settle_task(1, before, None, ending, AGENT, NOW)
-    assert (fate.outcome, fate.state, fate.attempts) == (outcome, state, after)
-    assert fate.not_before == (seconds and NOW + timedelta(seconds=seconds))
-    assert bool(fate.error) is (outcome in (Outcome.failed, Outcome.killed))
-
-
-@pytest.mark.parametrize("before", [0, 5, 50])
-def test_a_task_that_we_ended_ourselves_waits_again_without_an_attempt(before):
-    fate = settle_task(1, before, None, Ending(signal=15, by="operator"), AGENT, NOW)
-    assert (fate.state, fate.attempts) == (ItemState.pending, before)
-    assert fate.not_before is not None and fate.not_before > NOW
-
-
-def test_a_one_off_without_retries_is_dead_after_its_first_failure():
-    assert settle_task(1, 0, 0, Ending(exit_code=1), AGENT, NOW).state is ItemState.dead_letter
 
 
 # ---- a check that says "do not wake"

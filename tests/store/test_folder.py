@@ -165,8 +165,7 @@ def test_a_lock_that_is_a_link_to_elsewhere_is_not_followed(tmp_path):
 
 
 def test_a_database_that_is_a_link_to_elsewhere_is_not_followed(tmp_path):
-    (tmp_path / "precious").write_text("mine")
-    (tmp_path / "wakeful.db").symlink_to(tmp_path / "precious")
+    (tmp_path / "wakeful.db").symlink_to(tmp_path / "elsewhere.db")
     with pytest.raises(Mistake, match=r"wakeful\.db"):
         open_sqlite(tmp_path / "wakeful.db")
-    assert (tmp_path / "precious").read_text() == "mine"
+    assert not (tmp_path / "elsewhere.db").exists()

@@ -28,9 +28,20 @@ GROWING = {"agent", "declaration", "standing", "item", "wake", "run", "run_item"
 WHOLE = {"known_agents", "live_agents", "timer_standings"}
 HOT = {
     "deciding": ["facts", "agent_row", "candidates", "role_candidates", "waiting_like", "waiting_wake", "lineage"],
-    "due": ["due_standings", "due_wakes", "ringing_items", "wakes_for_slots", "ready_tasks", "later_tasks"],
+    "due": [
+        "due_standings",
+        "due_wakes",
+        "ringing_items",
+        "wakes_for_slots",
+        "first_ready",
+        "first_later",
+        "ready_targets",
+        "later_targets",
+        "ready_tasks",
+        "later_tasks",
+    ],
     "sleeping": ["next_instant", "slots_open", "oldest_unclaimed"],
-    "claiming": ["admitted_runs", "items_to_show", "tasks_of_run", "unclaimed_runs", "ready_for_agent"],
+    "claiming": ["admitted_runs", "items_to_show", "tasks_of_run", "unclaimed_runs"],
     "ending": ["run_with_wake", "shown_items", "settle_item", "retry_busy", "move_standing", "end_run", "settle_task"],
     "recording": ["put_item", "item_by_dedupe", "put_event", "mirrored"],
     "reading": ["open_runs", "one_run", "list_events", "agent_events", "item_row", "standing_row"],

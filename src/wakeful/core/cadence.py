@@ -15,6 +15,8 @@ from wakeful.core.cron import Schedule
 
 FIRST_BACKOFF = timedelta(minutes=1)
 LONGEST_BACKOFF = timedelta(minutes=30)
+# A schedule's stored instant that lies further beyond its next one than this was written under a wrong clock.
+WRONG_CLOCK = timedelta(days=2)
 STAGGER = timedelta(seconds=30)
 
 
@@ -73,7 +75,9 @@ def resume_beat(
     """The stored due instant after a restart. A schedule's longest wait is known only with its zone."""
     longest = boot + max(cadence.base or timedelta(), LONGEST_BACKOFF, grace)
     if cadence.schedule is not None:
-        longest = due_at if zone is None else _not_before(cadence.schedule, boot, LONGEST_BACKOFF, zone)
+        bound = due_at if zone is None else _not_before(cadence.schedule, boot, LONGEST_BACKOFF, zone)
+        # A clock set back by a little must not fire an instant twice; one that was plainly wrong must not stop us.
+        longest = due_at if due_at - bound <= WRONG_CLOCK else bound
     elif cadence.base is None:
         longest = due_at
     return max(min(due_at, longest), boot + grace)

@@ -17,6 +17,8 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
 
 def encode(value: Any) -> Any:
     if isinstance(value, Enum):
@@ -32,9 +34,17 @@ def encode(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: encode(part) for key, part in value.items()}
     if is_dataclass(value):
-        pairs = ((name, getattr(value, name), default) for name, default in _shape(value.__class__))
-        return {name: encode(part) for name, part, default in pairs if part != default}
+        return _encode_dataclass(value)
     raise TypeError(f"cannot encode {type(value).__name__}")
+
+
+def _encode_dataclass(value: Any) -> dict[str, Any]:
+    told = {}
+    for name, default in _shape(value.__class__):
+        part = getattr(value, name)
+        if part is not default and part != default:
+            told[name] = part if part.__class__ in _SCALARS else encode(part)
+    return told
 
 
 def decode(kind: type[T], value: Any) -> T:

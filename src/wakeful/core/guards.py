@@ -35,9 +35,9 @@ Objection = Callable[[Wake, Facts, Limits], Verdict | None]
 MORNING = timedelta(minutes=10)
 
 
-def morning_after(wake: Wake, facts: Facts) -> datetime:
-    """The start of the agent's next day, plus its own stable share of the morning."""
-    return next_day(facts.now, ZoneInfo(facts.timezone)) + spread(wake.agent or "", MORNING)
+def morning_after(wake: Wake, facts: Facts, timezone: str | None = None) -> datetime:
+    """The start of the next day, the agent's own unless said otherwise, plus its own stable share of the morning."""
+    return next_day(facts.now, ZoneInfo(timezone or facts.timezone)) + spread(wake.agent or "", MORNING)
 
 
 def moot(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
@@ -161,7 +161,7 @@ def spend(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
             return defer(
                 "spend",
                 f"{told[0]} spent or reserved today and {told[1]} needed, the limit is {told[2]}{_whose(unit)}",
-                until=morning_after(wake, facts),
+                until=morning_after(wake, facts, limits.fleet_timezone if unit.startswith("fleet") else None),
                 unit=unit,
                 spent=spent,
                 reserve=reserve,

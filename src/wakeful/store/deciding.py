@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from wakeful.core.admission import soonness
-from wakeful.core.agents import Limits
+from wakeful.core.agents import Agent, Limits
 from wakeful.core.codec import encode, read_time
 from wakeful.core.errors import Unknown
 from wakeful.core.events import EventKind
@@ -17,7 +17,7 @@ from wakeful.core.wakes import Cause, Subject, Verdict, VerdictKind, Wake, defer
 from wakeful.store.declaring import Declaring
 from wakeful.store.facts import Gathered, agent_total, fact_parameters, gather, pair_total
 from wakeful.store.protocol import Admit, Decision
-from wakeful.store.recording import SWEEP
+from wakeful.store.recording import SWEEP, role_target
 from wakeful.store.rows import micros_or_none, moment_or_none, to_micros, to_wake, wake_parameters
 from wakeful.store.session import Reading, Row
 
@@ -42,7 +42,7 @@ class Deciding(Declaring):
         joined = waiting["id"] if waiting else None
         id = self._put_wake(wake, state, verdict, now, joined=joined, retry=at)
         for item in filter(None, (wake.item, wake.task)):
-            self.session.run("ask_item", item=item, wake=id)
+            self.session.run("ask_item", item=item, wake=id, now=to_micros(now))
         return id
 
     def decide(self, wakes: Sequence[Wake], admit: Admit, now: datetime) -> list[Decision]:
@@ -144,26 +144,33 @@ class Deciding(Declaring):
 
     def _lease(self, run: int, wake_id: int, wake: Wake, gathered: Gathered, now: datetime) -> None:
         """The task that was asked for, and for a shift as many more as it takes."""
-        agent, tasks = gathered.agent, [wake.task]
+        agent = gathered.agent
+        tasks = [wake.task]
         if agent.shift > 1:
-            named = {"agent": agent.name, "address": agent.address, "limit": agent.shift}
-            more = self.session.all("ready_for_agent", **named)
-            more += self.session.all("later_for_agent", **named, now=to_micros(now))
-            tasks += [row["id"] for row in more if row["id"] != wake.task][: agent.shift - 1]
+            tasks += self._more(agent, now, wake.task)
         for task in tasks:
             self.session.run("lease_task", item=task, run=run, wake=wake_id)
             self.session.run("put_attempt", item=task, run=run, now=to_micros(now))
+
+    def _more(self, agent: Agent, now: datetime, but: int | None) -> list[int]:
+        targets = dict.fromkeys((agent.name, agent.address, *map(role_target, agent.roles)))
+        rows: list[Row] = []
+        for target in targets:
+            rows += self.session.all("ready_tasks", target=target, limit=agent.shift)
+            rows += self.session.all("later_tasks", target=target, limit=agent.shift, now=to_micros(now))
+        rows.sort(key=lambda row: (-row["priority"], row["id"]))
+        return [row["id"] for row in rows if row["id"] != but][: agent.shift - 1]
 
     def _mark(self, id: int, wake: Wake, gathered: Gathered | None, verdict: Verdict, now: datetime) -> None:
         """Who asked needs not be asked for again; what was refused keeps its item, and keeps it quiet."""
         refused = verdict.kind is VerdictKind.refuse
         if wake.item is not None:
-            self.session.run("ask_item", item=wake.item, wake=id)
+            self.session.run("ask_item", item=wake.item, wake=id, now=to_micros(now))
             if refused and verdict.guard != "moot":
                 self.session.run("sweep_item", item=wake.item, ring_at=to_micros(now + SWEEP))
         if wake.task is not None:
             query = "unask_task" if refused else "ask_item"
-            self.session.run(query, item=wake.task, wake=id)
+            self.session.run(query, item=wake.task, wake=id, now=to_micros(now))
         if wake.cause is Cause.timer and not wake.one_off and gathered:
             self.session.run("ask_standing", agent=gathered.agent.name, asked=int(not refused))
         if verdict.trip is not None:
@@ -201,7 +208,7 @@ class Deciding(Declaring):
         verdict = defer(waiting["guard"] or "", reason, until=until)
         id = self._put_wake(wake, "joined", verdict, now, joined=waiting["id"])
         if wake.item is not None:
-            self.session.run("ask_item", item=wake.item, wake=id)
+            self.session.run("ask_item", item=wake.item, wake=id, now=to_micros(now))
         fields = {"cause": wake.cause.value, "from": wake.sender, "joined": waiting["id"]}
         self.event(EventKind.decided, now, agent=wake.agent, wake=id, item=wake.item, fields=fields)
         return Decision(wake=id, verdict=verdict, joined=waiting["id"], agent=wake.agent)

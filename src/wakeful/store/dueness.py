@@ -13,7 +13,7 @@ from wakeful.store.session import Reading, Row
 
 UNCLAIMED_FOR = timedelta(seconds=5)
 
-# How far down the queue for a slot we look, so that an agent's better wake may take its older one's place.
+# How far down a queue we look before we look elsewhere.
 _WINDOW = 32
 
 _RING_CAUSES = {Ring.silent: Cause.news, Ring.news: Cause.news, Ring.peer: Cause.peer, Ring.operator: Cause.operator}
@@ -47,17 +47,32 @@ class Dueness(SqlBase):
         return found
 
     def _tasks(self, reader: Reading, now: datetime, free: int) -> list[Wake]:
-        rows = reader.all("ready_tasks", limit=free)
-        rows += reader.all("later_tasks", now=to_micros(now), limit=free)
-        targets: set[tuple[str | None, str | None]] = set()
+        """The heads of the queues that nobody waits for: of an agent's one, of a role's as many as may start."""
+        rows = self._ready(reader, free) + self._later(reader, free, to_micros(now))
+        rows.sort(key=lambda row: (-row["priority"], row["id"]))
+        taken: set[str] = set()
         found: list[Wake] = []
         for row in rows:
-            # A queue stands behind one wake; two at once would only wait for each other.
-            target = (row["agent"], row["role"] if row["agent"] is None else None)
-            if target not in targets or row["agent"] is None:
-                targets.add(target)
+            # Two wakes at once for one agent would only wait for each other.
+            if row["agent"] not in taken:
                 found.append(_task(row, now))
+            if row["agent"] is not None:
+                taken.add(row["agent"])
         return found[:free]
+
+    def _ready(self, reader: Reading, free: int) -> list[Row]:
+        first = reader.all("first_ready", window=_WINDOW)
+        if _will_do(first, free):
+            return [row for row in first if row["open"]]
+        targets = [row["target"] for row in reader.all("ready_targets")]
+        return [row for target in targets for row in reader.all("ready_tasks", target=target, limit=free)]
+
+    def _later(self, reader: Reading, free: int, now: int) -> list[Row]:
+        first = reader.all("first_later", window=_WINDOW, now=now)
+        if _will_do(first, free):
+            return [row for row in first if row["open"]]
+        targets = [row["target"] for row in reader.all("later_targets")]
+        return [row for target in targets for row in reader.all("later_tasks", target=target, limit=free, now=now)]
 
     def _next(self, reader: Reading, now: datetime) -> datetime | None:
         row = reader.one("next_instant", now=to_micros(now))
@@ -66,6 +81,11 @@ class Dueness(SqlBase):
         if unclaimed and unclaimed["at"] is not None:
             moments.append(from_micros(unclaimed["at"]) + UNCLAIMED_FOR)
         return min(moments, default=None)
+
+
+def _will_do(first: list[Row], free: int) -> bool:
+    """Usually the first few tasks are enough; not where a long queue that is held up stands before the others."""
+    return len(first) < _WINDOW or sum(row["open"] for row in first) >= free
 
 
 def _distinct(wakes: list[Wake]) -> list[Wake]:

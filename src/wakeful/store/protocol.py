@@ -21,6 +21,7 @@ from wakeful.core.facts import Facts
 from wakeful.core.items import Item, NewItem, Observation
 from wakeful.core.ledger import Edges
 from wakeful.core.lifecycle import Lifecycle
+from wakeful.core.orders import Order as Order
 from wakeful.core.runs import Ending, Outcome, Run
 from wakeful.core.settlement import Settlement
 from wakeful.core.standing import Spend, Standing
@@ -59,19 +60,6 @@ class Decision:
     run: int | None = None
     joined: int | None = None
     agent: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """A claimed run with everything that its runner needs."""
-
-    run: Run
-    agent: Agent
-    standing: Standing
-    items: tuple[Item, ...] = ()
-    tasks: tuple[Item, ...] = ()
-    wake: Wake | None = None
-    deadline: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,6 +117,10 @@ class Recording(SqlBase):
         )
 
 
+def role_target(role: str | None) -> str:
+    return f"role:{role}"
+
+
 def _parameters(item: NewItem, now: datetime, waits_for: int) -> Row:
     message = item.kind is Kind.message
     if message and item.agent is None:
@@ -128,6 +132,7 @@ def _parameters(item: NewItem, now: datetime, waits_for: int) -> Row:
         "state": "open" if message else "pending",
         "agent": item.agent,
         "role": item.role,
+        "target": None if message else item.agent or role_target(item.role),
         "sender": item.sender,
         "origin": item.origin.value,
         "subject": item.subject,

@@ -16,10 +16,11 @@ from wakeful.core.admission import admit
 from wakeful.core.agents import Fleet
 from wakeful.core.errors import Stale
 from wakeful.core.items import State
+from wakeful.core.orders import Order
 from wakeful.core.runs import Ending
 from wakeful.core.settlement import settle
 from wakeful.core.wakes import VerdictKind, Wake
-from wakeful.store.protocol import Decision, Finish, Order, RunRow, Store
+from wakeful.store.protocol import Decision, Finish, RunRow, Store
 from wakeful.testing.faults import Crash, Faults
 from wakeful.testing.runner import Guardian, VirtualRunner
 from wakeful.testing.witness import Declared, Execution, Witness

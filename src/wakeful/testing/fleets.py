@@ -106,11 +106,11 @@ def draw_agent(dice: Random, name: str, timezone: str, start: datetime) -> Agent
 def draw_cadence(dice: Random) -> Cadence:
     match dice.choice(("interval", "interval", "interval", "schedule", "continuous", "none")):
         case "interval":
-            return Cadence(interval=minutes(dice.choice((20, 30, 60, 60, 120, 240))))
+            return Cadence(interval=minutes(dice.choice((20, 45, 60, 120, 240, 480))))
         case "schedule":
             return Cadence(schedule=parse_schedule(dice.choice(SCHEDULES)))
         case "continuous":
-            return Cadence(continuous=True, breather=minutes(dice.choice((0.75, 5, 15))))
+            return Cadence(continuous=True, breather=minutes(dice.choice((0.75, 15, 40, 40))))
         case _:
             return Cadence()
 

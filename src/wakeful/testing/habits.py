@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
+from wakeful.core.orders import Order
 from wakeful.core.runs import Ending, ErrorClass, Result
 from wakeful.core.standing import Spend
 from wakeful.core.wakes import Subject
-from wakeful.store.protocol import Order, TaskEnd
+from wakeful.store.protocol import TaskEnd
 from wakeful.testing.runner import Act, Plan, done, failed, no_work
 
 ACTS = ("message", "message", "wake", "wake", "task", "edit", "step", "self")

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from wakeful.core.orders import Order
 from wakeful.core.runs import Ending, Result
 from wakeful.core.standing import Spend
-from wakeful.store.protocol import Order, TaskEnd
+from wakeful.store.protocol import TaskEnd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,25 +15,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wakeful.core.events import EventKind
 from wakeful.store.protocol import Store
 from wakeful.store.session import Probe
 from wakeful.store.sqlite import open_sqlite
-from wakeful.testing.checkers import Violation, check
+from wakeful.testing.checkers import History, Violation, judge
 from wakeful.testing.world import World
 
 MEMORY_DISK = Path("/dev/shm")
 MOST_SHOWN = 5
+LONGEST_ROW = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One seed: what was violated (nothing, one hopes), the digest of its trace, and how much happened."""
+    """One seed: what was violated (nothing, one hopes), the digest of its trace, and what happened in it."""
 
     seed: int
     violations: tuple[Violation, ...]
     trace: str
     runs: int
-    crashes: int
+    crashes: tuple[str, ...]
+    met: frozenset[str]
 
 
 def open_store(path: Path, probe: Probe) -> Store:
@@ -45,7 +48,7 @@ def simulate(seed: int, *, days: float | None = None) -> Report:
     with tempfile.TemporaryDirectory(prefix="wakeful-", dir=disk) as folder:
         world = World(seed, Path(folder) / "wakeful.db", open_store, days=days)
         try:
-            violations = _live(world)
+            violations, met = _live(world)
         finally:
             world.store.close()
     return Report(
@@ -53,17 +56,34 @@ def simulate(seed: int, *, days: float | None = None) -> Report:
         violations=tuple(violations),
         trace=world.witness.trace,
         runs=len(world.witness.executions),
-        crashes=len(world.faults.crashes),
+        crashes=tuple(world.faults.crashes),
+        met=met,
     )
 
 
-def _live(world: World) -> list[Violation]:
+def _live(world: World) -> tuple[list[Violation], frozenset[str]]:
     """An exception of the world or the store is a violation too: it must carry its seed."""
     try:
         world.run()
     except Exception:
-        return [Violation(rule="no verb fails by itself", what=traceback.format_exc())]
-    return check(world.store, world.witness)
+        return [Violation(rule="no verb fails by itself", what=traceback.format_exc())], frozenset()
+    history = History(world.store, world.witness)
+    for event in history.events:
+        world.witness.note(event)
+    return list(judge(history)), what_was_met(history)
+
+
+def what_was_met(history: History) -> frozenset[str]:
+    """The verdicts, outcomes and kinds of event of a world: what its checkers had to judge."""
+    met = {event.kind.value for event in history.events}
+    for event in history.events:
+        fields = event.fields or {}
+        verdict = fields.get("verdict")
+        if event.kind is EventKind.decided and isinstance(verdict, dict):
+            met.add(f"{fields['cause']}: {verdict['kind']} {verdict.get('guard', '')}".strip())
+        elif event.kind is EventKind.ended:
+            met.add(f"{fields['subject']}: {fields['outcome']}")
+    return frozenset(met)
 
 
 # -- the command ----------------------------------------------------------------------------------------------
@@ -81,13 +101,13 @@ def reports(seeds: Sequence[int], days: float | None, jobs: int) -> Iterator[Rep
         yield from pool.imap_unordered(_one, tasks, chunksize=4)
 
 
-def show(report: Report, days: float | None) -> str:
+def show(report: Report, days: float | None = None) -> str:
     command = f"python -m wakeful.testing.simulate --seed {report.seed}"
     command += f" --days {days:g}" if days is not None else ""
-    lines = [f"seed {report.seed} failed after {report.runs} runs and {report.crashes} crashes"]
+    lines = [f"seed {report.seed} failed after {report.runs} runs and {len(report.crashes)} crashes"]
     for violation in report.violations[:MOST_SHOWN]:
         lines.append(f"  rule: {violation.rule}\n    {violation.what}")
-        lines += [f"    row: {row}" for row in violation.rows]
+        lines += [f"    row: {str(row)[:LONGEST_ROW]}" for row in violation.rows]
     left = len(report.violations) - MOST_SHOWN
     lines += [f"  and {left} more"] if left > 0 else []
     return "\n".join([*lines, f"  replay: {command}"])
@@ -108,7 +128,7 @@ def main(words: Sequence[str] | None = None) -> int:
     options = arguments(words)
     seeds = [options.seed] if options.seed is not None else range(options.start, options.start + options.seeds)
     started, passed, failed, runs = time.monotonic(), 0, 0, 0
-    for report in reports(list(seeds), options.days, max(options.jobs, 1)):
+    for report in reports(seeds, options.days, max(options.jobs, 1)):
         runs += report.runs
         if report.violations:
             failed += 1
@@ -116,12 +136,12 @@ def main(words: Sequence[str] | None = None) -> int:
         else:
             passed += 1
         if options.seed is not None:
-            print(f"seed {report.seed}: {report.runs} runs, {report.crashes} crashes, trace {report.trace}")
+            print(f"seed {report.seed}: {report.runs} runs, {len(report.crashes)} crashes, trace {report.trace}")
         _progress(passed + failed, len(seeds), failed, started)
         if failed and options.stop_at_first:
             break
     seconds = time.monotonic() - started
-    print(f"\r{' ' * 60}\r", end="", file=sys.stderr)
+    print("\r\033[K", end="", file=sys.stderr, flush=True)
     print(f"{runs} runs in {seconds:.1f} s, {(passed + failed) / max(seconds, 0.001):.1f} seeds/s")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

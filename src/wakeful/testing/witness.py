@@ -12,18 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from typing import NamedTuple
 
 from wakeful.core.agents import Fleet
 from wakeful.core.events import Event
 from wakeful.core.items import NewItem, Observation
+from wakeful.core.orders import Order
 from wakeful.core.runs import Ending
 from wakeful.core.wakes import Pause, Wake
-from wakeful.store.protocol import Decision, Order, TaskEnd
+from wakeful.store.protocol import Decision, TaskEnd
 from wakeful.testing.clock import VirtualClock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(NamedTuple):
     """One call of the store: its place in the order of calls, what the wall showed, and what had elapsed."""
 
     order: int
@@ -134,7 +135,7 @@ class Witness:
         at = self.clock.now()
         call = Call(order=len(self.calls), verb=verb, at=at, elapsed=self.clock.elapsed)
         self.calls[at] = call
-        self.note("call", verb, at.isoformat())
+        self.note(verb, at)
         return call
 
     def complain(self, what: str) -> None:

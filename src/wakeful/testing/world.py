@@ -20,8 +20,9 @@ from random import Random
 from wakeful.core.agents import Fleet
 from wakeful.core.errors import Conflict
 from wakeful.core.items import NewItem
+from wakeful.core.orders import Order
 from wakeful.core.wakes import Pause
-from wakeful.store.protocol import Order, Recorded, Store
+from wakeful.store.protocol import Recorded, Store
 from wakeful.testing import actions
 from wakeful.testing.clock import VirtualClock
 from wakeful.testing.driver import Driver
@@ -48,7 +49,7 @@ class World:
         # What the file says, and what the engine last read of it.
         self.fleet: Fleet = draw_fleet(shape, self.start)
         self.known: Fleet = self.fleet
-        self.length = timedelta(days=days or shape.choice((0.5, 1, 1, 1, 2, 3)))
+        self.length = timedelta(days=days or shape.choice((1, 1, 1, 1, 2, 3)))
         self.habits: dict[str, Habits] = {}
         self.runner = VirtualRunner(self._script)
         self.faults = Faults(Random(f"{seed}:faults"), shape.choice((0.0, 0.0005, 0.002, 0.006)))
@@ -75,7 +76,8 @@ class World:
         for pause in self.store.pauses():
             self.resume(pause.scope, pause.owner)
         self.mirrors.settle(self)
-        self.witness.early_events = self.store.events(limit=100_000)
+        if self.seed % 8 == 0:
+            self.witness.early_events = self.store.events(limit=100_000)
         self._nudge()
         self._live_until(self.clock.elapsed + DRAIN)
 

@@ -5,6 +5,7 @@ Law: a checker imports types from the core, never a rule of it.
 
 from __future__ import annotations
 
+import traceback
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
@@ -18,19 +19,26 @@ from wakeful.testing.checkers.history import History, Violation
 from wakeful.testing.checkers.holds import check_hold
 from wakeful.testing.checkers.inbox import Inbox
 from wakeful.testing.checkers.ledger import Ledger
-from wakeful.testing.checkers.rows import check_end, check_rows
+from wakeful.testing.checkers.rows import check_end, check_rows, check_start
 from wakeful.testing.checkers.tasks import Queue
 from wakeful.testing.witness import Observed, Witness
 
-__all__ = ["Violation", "check"]
+__all__ = ["History", "Violation", "check", "judge"]
 
 
 def check(store: Store, witness: Witness) -> list[Violation]:
-    history = History(store, witness)
-    return list(_all(history))
+    return list(judge(History(store, witness)))
 
 
-def _all(history: History) -> Iterator[Violation]:
+def judge(history: History) -> Iterator[Violation]:
+    """Hold every part of the story against every rule; a story that cannot be followed breaks one by that."""
+    try:
+        yield from _tell(history)
+    except (AssertionError, KeyError, IndexError, ValueError):
+        yield Violation(rule="the events tell a story that can be followed", what=traceback.format_exc())
+
+
+def _tell(history: History) -> Iterator[Violation]:
     for complaint in history.witness.complaints:
         yield Violation(rule="the driver meets nothing impossible", what=complaint)
     ledger, together = Ledger(history), _by_call(history)
@@ -44,6 +52,7 @@ def _all(history: History) -> Iterator[Violation]:
         else:
             yield from check_decision(ledger, history, told)
             ledger.apply(told)
+            yield from check_start(ledger, history, told)
             yield from check_end(ledger, history, told)
             yield from check_hold(ledger, history, told, together[told.at])
             yield from inbox.apply(told)

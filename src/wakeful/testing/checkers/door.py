@@ -67,8 +67,8 @@ def _peer(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Iterator[s
     pair = ledger.pair(wake, agent)
     if wake.by_run is not None and _by_run(ledger, wake) >= limits.wakes_per_run:
         yield "wakes_per_run"
-    # A wake in the future, because the clock was set back, holds nobody.
-    if own and timedelta() <= now - max(charge.at for charge in own) < limits.cooldown:
+    # The last one in the order of admission; in the future, because the clock was set back, it holds nobody.
+    if own and timedelta() <= now - own[-1].at < limits.cooldown:
         yield "cooldown"
     if sum(charge.day == day for charge in own) >= limits.wakes_per_day:
         yield "wakes_per_day"

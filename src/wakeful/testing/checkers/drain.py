@@ -37,9 +37,6 @@ def _waits_for_a_reason(history: History, ledger: Ledger, row: WakeRow) -> Itera
         return
     if row.retry_at is not None and history.now <= row.retry_at <= history.now + SLACK:
         return
-    # Money that comes back when a run costs less than was reserved is seen on the next day.
-    if row.guard == "spend" and row.retry_at is not None and row.retry_at > history.now:
-        return
     reasons = _reasons(history, ledger, wake)
     free = [name for name, found in reasons.items() if not found]
     if free:

@@ -53,7 +53,7 @@ class Inbox:
             for item in history.items.values()
             if item.external_id is not None
         }
-        self._failed: dict[int, tuple[int, datetime]] = {}
+        self._failed: dict[int, tuple[int, datetime | None]] = {}
         self._known: set[int | None] = set()
         self._away: set[str] = set()
         # A request that was only recorded while no engine lived is told by no event.
@@ -160,12 +160,16 @@ class Inbox:
             letter.asked = letter.asked or event.wake
             letter.quiet_since = event.at
         if not good and execution.told.by is None and error_class(execution.told) != "quota":
-            count, _ = self._failed.get(event.wake or 0, (0, event.at))
+            count, _ = self._failed.get(event.wake or 0, (0, None))
             self._failed[event.wake or 0] = (count + 1, event.at)
 
     def _decided(self, event: Event) -> Iterator[Violation]:
         row = self.history.wakes[event.wake or 0]
         verdict = (event.fields or {}).get("verdict")
+        if row.joined is not None:
+            # A fresh request need not wait for what only waits out a failed try.
+            count, _ = self._failed.get(row.joined, (0, None))
+            self._failed[row.joined] = (count, None)
         if event.run is not None and row.wake.subject == "inbox":
             yield from self._retried(event)
         letter = self.letters.get(row.wake.item or 0)
@@ -188,12 +192,12 @@ class Inbox:
         return timerless and letter.quiet_since is not None and now >= letter.quiet_since + SWEEP
 
     def _retried(self, event: Event) -> Iterator[Violation]:
-        count, ended = self._failed.get(event.wake or 0, (0, event.at))
+        count, ended = self._failed.get(event.wake or 0, (0, None))
         agent = self.ledger.agents[event.agent or ""]
         if count > 3:
             what = f"wake {event.wake} has failed {count} times, and runs again"
             yield Violation(rule=RETRIED, what=what, rows=(event,))
-        elif count and event.at < ended + agent.retries.base * 2**count and event.at >= ended:
+        elif count and ended and ended <= event.at < ended + agent.retries.base * 2**count:
             what = f"wake {event.wake} failed for the {count}. time at {ended}, and ran again at {event.at}"
             yield Violation(rule=RETRIED, what=what, rows=(event,))
 

@@ -6,7 +6,6 @@ are read off the endings that the virtual agents came to; everything else is fol
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -14,7 +13,7 @@ from math import ceil
 from typing import Any
 
 from wakeful.core.agents import Agent, Fleet, Limits
-from wakeful.core.codec import decode, read_time
+from wakeful.core.codec import read_time
 from wakeful.core.events import Event
 from wakeful.core.lifecycle import Kind, Lifecycle
 from wakeful.core.standing import Spend
@@ -108,7 +107,8 @@ class Ledger:
 
     def _declared(self, event: Event) -> None:
         name = _named(event)
-        agent = decode(Agent, json.loads(_text(event, "body")))
+        fleet = self._fleets[event.at]
+        agent = _under(fleet, name)
         before = self.agents.get(name)
         self._bare[name] = agent
         self.agents[name] = agent = _overridden(agent, self._overrides[name])
@@ -118,7 +118,7 @@ class Ledger:
         if not agent.enabled:
             place.due = None
         elif place.due is None:
-            place.due = _first(agent, self._fleets[event.at], event.at)
+            place.due = _first(agent, fleet, event.at)
         elif before is not None and before.cadence != agent.cadence:
             soon = next_due(agent, place.idle, event.at)
             place.due = soon if soon is None or agent.cadence.schedule else min(place.due, soon)
@@ -286,6 +286,17 @@ def _named(event: Event) -> str:
 
 def _text(event: Event, key: str) -> str:
     return str((event.fields or {})[key])
+
+
+def _under(fleet: Fleet, name: str) -> Agent:
+    """A declared agent, with what its fleet says for all."""
+    agent = next(agent for agent in fleet.agents if agent.name == name)
+    whole = {"sessions": fleet.sessions, "workers": fleet.workers, "fleet_timezone": fleet.timezone}
+    return replace(agent, limits=_with(agent.limits, whole))
+
+
+def _with(limits: Limits, changes: dict[str, Any]) -> Limits:
+    return replace(limits, **changes)
 
 
 def _overridden(agent: Agent, overrides: dict[str, Any]) -> Agent:

@@ -11,7 +11,6 @@ from wakeful.testing.checkers.history import History, Violation, outcome_of
 from wakeful.testing.checkers.ledger import HALF_HOUR, Ledger
 from wakeful.testing.witness import Execution
 
-
 # How often a run in each state was decided, started, ended and voided.
 STORIES = {
     "admitted": {(1, 0, 0, 0)},
@@ -70,6 +69,25 @@ def check_end(ledger: Ledger, history: History, event: Event) -> Iterator[Violat
         if fields.get(key) != value:
             what = f"{event.agent}: {key} is told as {fields.get(key)!r}, and the fold of all outcomes says {value!r}"
             yield Violation(rule="position and streaks are the fold of the outcomes", what=what, rows=(event,))
+
+
+def check_start(ledger: Ledger, history: History, event: Event) -> Iterator[Violation]:
+    """One started event: the runner is handed the declaration of now, and the place that was folded."""
+    execution = history.execution(event.run)
+    if event.kind is not EventKind.started or execution is None:
+        return
+    rule = "a run begins with the declaration of now, where its agent stands"
+    agent, run, opened = execution.order.agent, execution.order.run, ledger.open[event.run or 0]
+    if agent != ledger.agents[agent.name]:
+        what = f"{agent.name} was started with another declaration than the last"
+        yield Violation(rule=rule, what=what, rows=(event, agent, ledger.agents[agent.name]))
+    found = (run.position.state, run.position.hits, run.version)
+    if found != (opened.state, opened.hits, opened.version):
+        what = f"run {run.id} began at {found}, not at {(opened.state, opened.hits, opened.version)}"
+        yield Violation(rule=rule, what=what, rows=(event,))
+    if execution.order.deadline != event.at + agent.wall_clock(run.subject):
+        what = f"the wall clock of run {run.id} ends at {execution.order.deadline}"
+        yield Violation(rule=rule, what=what, rows=(event,))
 
 
 def standings_match(history: History, ledger: Ledger) -> Iterator[Violation]:

@@ -17,6 +17,7 @@ from wakeful.testing.contracts.store_recording import RecordingContract
 from wakeful.testing.contracts.store_recovery import RecoveryContract
 from wakeful.testing.contracts.store_shifts import ShiftsContract
 from wakeful.testing.contracts.store_tasks import TasksContract
+from wakeful.testing.contracts.store_waiting import WaitingContract
 
 
 class StoreContract(
@@ -24,6 +25,7 @@ class StoreContract(
     RecordingContract,
     MirrorsContract,
     DecidingContract,
+    WaitingContract,
     LimitsContract,
     RecoveryContract,
     FinishingContract,

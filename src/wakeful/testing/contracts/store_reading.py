@@ -31,8 +31,8 @@ from wakeful.testing.contracts.store_case import (
 
 class ReadingContract(StoreCase):
     def test_an_empty_store_has_nothing_and_nothing_is_due(self) -> None:
-        assert self.store.agents() == self.store.items() == self.store.runs() == self.store.wakes() == []
-        assert (self.store.events(), self.store.pauses()) == ([], [])
+        assert (self.store.agents(), self.store.items(), self.store.runs()) == ([], [], [])
+        assert (self.store.wakes(), self.store.events(), self.store.pauses()) == ([], [], [])
         assert (self.store.due(NOW).wakes, self.store.due(NOW).next_at) == ((), None)
         assert (self.store.agent("moss"), self.store.standing("moss")) == (None, None)
         assert (self.store.item(1), self.store.run(1), self.store.attempts(1)) == (None, None, [])

@@ -68,6 +68,8 @@ CREATE TABLE item (
     state        TEXT NOT NULL,
     agent        TEXT REFERENCES address (name),
     role         TEXT,
+    -- Whose queue a task stands in: an address, or `role:` and the role.
+    target       TEXT,
     sender       TEXT,
     origin       TEXT NOT NULL CHECK (origin IN ('external', 'agent', 'operator')),
     subject      TEXT NOT NULL,
@@ -107,6 +109,7 @@ CREATE TABLE item (
     CHECK ((kind = 'task' AND held_by IS NOT NULL) = (state = 'in_progress')),
     CHECK (held_by IS NULL OR closed_at IS NULL),
     CHECK (agent IS NOT NULL OR role IS NOT NULL),
+    CHECK ((kind = 'task') = (target IS NOT NULL)),
     CHECK (ring = 'silent' OR ring_at IS NOT NULL),
     CHECK (external_id IS NULL OR source IS NOT NULL)
 ) STRICT;
@@ -118,10 +121,14 @@ CREATE INDEX item_ringing ON item (ring_at) WHERE ring_at IS NOT NULL AND asked 
 CREATE INDEX item_unanswered ON item (agent, ring_at)
     WHERE ring_at IS NOT NULL AND closed_at IS NULL AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0);
 CREATE INDEX item_held ON item (held_by) WHERE held_by IS NOT NULL;
--- `asked` is set while a wake for the task waits, so that a long queue is read from its head.
-CREATE INDEX item_ready ON item (priority DESC, id)
+-- `asked` is set while a wake for the task waits. A queue is read from its head, whoever else queues before it.
+CREATE INDEX item_ready ON item (target, priority DESC, id)
     WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NULL;
-CREATE INDEX item_later ON item (not_before)
+CREATE INDEX item_first ON item (priority DESC, id)
+    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NULL;
+CREATE INDEX item_later ON item (target, not_before)
+    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL;
+CREATE INDEX item_soonest ON item (not_before)
     WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL;
 CREATE INDEX item_key ON item (key, id) WHERE key IS NOT NULL AND closed_at IS NULL;
 
@@ -173,9 +180,9 @@ CREATE INDEX wake_retry ON wake (retry_at) WHERE state = 'waiting' AND retry_at 
 CREATE INDEX wake_for_slot ON wake (pool, requested_at) WHERE state = 'waiting' AND guard = 'slots';
 CREATE INDEX wake_place ON wake (coalesce(agent, role), requested_at) WHERE state = 'waiting' AND guard = 'slots';
 CREATE INDEX wake_of_agent ON wake (agent, id);
-CREATE INDEX wake_task ON wake (coalesce(agent, ''), coalesce(role, '')) WHERE state = 'waiting' AND cause = 'task';
+CREATE INDEX wake_task ON wake (coalesce(agent, 'role:' || role)) WHERE state = 'waiting' AND cause = 'task';
 CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL AND state IN ('waiting', 'admitted');
-CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard = 'busy';
+CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard IN ('busy', 'state_gate');
 CREATE INDEX wake_spend ON wake (requested_at) WHERE state = 'waiting' AND guard = 'spend';
 CREATE INDEX wake_paused ON wake (agent) WHERE state = 'waiting' AND guard = 'paused';
 

@@ -1,7 +1,7 @@
 -- name: put_item
-INSERT INTO item (kind, state, agent, role, sender, origin, subject, body, type, priority, ring, ring_at, dedupe,
+INSERT INTO item (kind, state, agent, role, target, sender, origin, subject, body, type, priority, ring, ring_at, dedupe,
     source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, by_run, created_at)
-VALUES (:kind, :state, :agent, :role, :sender, :origin, :subject, :body, :type, :priority,
+VALUES (:kind, :state, :agent, :role, :target, :sender, :origin, :subject, :body, :type, :priority,
     :ring,
     -- Nobody's timer would ever show a silent message to such an agent: it rings late instead of never.
     CASE WHEN :sweep_at IS NULL THEN :ring_at ELSE (SELECT :sweep_at FROM address WHERE name = :agent AND timerless) END,
@@ -37,7 +37,8 @@ WHERE id = :item;
 UPDATE item SET state = 'closed', closed_at = :now, held_by = NULL WHERE id = :item;
 
 -- name: ask_item
-UPDATE item SET asked = :wake WHERE id = :item AND asked IS NULL;
+-- A generation that is to ring later has not asked yet.
+UPDATE item SET asked = :wake WHERE id = :item AND asked IS NULL AND (ring_at IS NULL OR ring_at <= :now);
 
 -- name: unask_task
 UPDATE item SET asked = NULL WHERE id = :item AND asked = :wake;
@@ -76,56 +77,89 @@ UPDATE item SET held_by = NULL WHERE held_by = :run AND kind = 'message';
 -- name: forget_shown
 DELETE FROM run_item WHERE run = :run;
 
--- name: ready_tasks
--- The head of the queue: not asked for yet, not waiting for its time, its dependencies, or an older one of its key;
--- and whose agent or role has no task wake waiting, so that a long queue stands behind one wake.
-SELECT i.id, i.agent, i.role, i.priority, i.created_at, i.source, i.by_run FROM item i
-WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL
-    AND i.not_before IS NULL
-    AND (i.key IS NULL OR NOT EXISTS
+-- name: first_ready
+-- The heads of all queues together, as far as the window goes; `open` says whether one may be offered.
+SELECT i.id, i.agent, i.role, i.priority, i.created_at, i.source, i.by_run,
+    (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
-    AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
-        AND coalesce(w.agent, '') = coalesce(i.agent, '') AND coalesce(w.role, '') = coalesce(i.role, '')
-        AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
+    AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
+        AND coalesce(w.agent, 'role:' || w.role) = i.target
+        AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
     AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role)
         OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled)
-        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled))
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled)) AS open
+FROM item i
+WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL AND i.not_before IS NULL
+ORDER BY i.priority DESC, i.id LIMIT :window;
+
+-- name: first_later
+-- The heads of all queues together, as far as the window goes; `open` says whether one may be offered.
+SELECT i.id, i.agent, i.role, i.priority, i.created_at, i.source, i.by_run,
+    (i.key IS NULL OR NOT EXISTS
+        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
+    AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
+    AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
+        AND coalesce(w.agent, 'role:' || w.role) = i.target
+        AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
+    AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role)
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled)
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled)) AS open
+FROM item i
+WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
+ORDER BY i.not_before LIMIT :window;
+
+-- name: ready_targets
+-- From target to target, however long their queues; but those only for whom nobody waits yet, and somebody is there.
+WITH RECURSIVE targets (target) AS (
+    SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+        AND not_before IS NULL
+    UNION ALL
+    SELECT (SELECT min(i.target) FROM item i WHERE i.target > targets.target AND i.kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+        AND not_before IS NULL)
+    FROM targets WHERE targets.target IS NOT NULL
+)
+SELECT t.target FROM targets t
+WHERE t.target IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
+        AND coalesce(w.agent, 'role:' || w.role) = t.target
+        AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
+    AND (EXISTS (SELECT 1 FROM role o WHERE substr(t.target, 1, 5) = 'role:' AND o.role = substr(t.target, 6))
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = t.target AND a.removed_at IS NULL AND a.enabled)
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = t.target AND a.removed_at IS NULL AND a.enabled));
+
+-- name: later_targets
+-- From target to target, however long their queues; but those only for whom nobody waits yet, and somebody is there.
+WITH RECURSIVE targets (target) AS (
+    SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+        AND not_before IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(i.target) FROM item i WHERE i.target > targets.target AND i.kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+        AND not_before IS NOT NULL)
+    FROM targets WHERE targets.target IS NOT NULL
+)
+SELECT t.target FROM targets t
+WHERE t.target IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
+        AND coalesce(w.agent, 'role:' || w.role) = t.target
+        AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
+    AND (EXISTS (SELECT 1 FROM role o WHERE substr(t.target, 1, 5) = 'role:' AND o.role = substr(t.target, 6))
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = t.target AND a.removed_at IS NULL AND a.enabled)
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = t.target AND a.removed_at IS NULL AND a.enabled));
+
+-- name: ready_tasks
+SELECT i.id, i.agent, i.role, i.priority, i.created_at, i.source, i.by_run FROM item i
+WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0
+    AND i.asked IS NULL AND i.not_before IS NULL
+    AND (i.key IS NULL OR NOT EXISTS
+        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
+    AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
 ORDER BY i.priority DESC, i.id LIMIT :limit;
 
 -- name: later_tasks
 SELECT i.id, i.agent, i.role, i.priority, i.created_at, i.source, i.by_run FROM item i
-WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL
-    AND i.not_before IS NOT NULL AND i.not_before <= :now
-    AND (i.key IS NULL OR NOT EXISTS
-        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
-    AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
-        AND coalesce(w.agent, '') = coalesce(i.agent, '') AND coalesce(w.role, '') = coalesce(i.role, '')
-        AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
-    AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
-    AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role)
-        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled)
-        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled))
-ORDER BY i.not_before LIMIT :limit;
-
--- name: ready_for_agent
--- More ready tasks for the shift of an agent that was just admitted.
-SELECT i.id FROM item i
-WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL
-    AND i.not_before IS NULL
-    AND (i.agent IN (:agent, :address)
-        OR (i.agent IS NULL AND EXISTS (SELECT 1 FROM role r WHERE r.role = i.role AND r.agent = :agent)))
-    AND (i.key IS NULL OR NOT EXISTS
-        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
-    AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
-ORDER BY i.priority DESC, i.id LIMIT :limit;
-
--- name: later_for_agent
-SELECT i.id FROM item i
-WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL
-    AND i.not_before IS NOT NULL AND i.not_before <= :now
-    AND (i.agent IN (:agent, :address)
-        OR (i.agent IS NULL AND EXISTS (SELECT 1 FROM role r WHERE r.role = i.role AND r.agent = :agent)))
+WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0
+    AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
     AND (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)

@@ -1,0 +1,1 @@
+"""How a run happens: behind one seam, in a process that can be ended."""

@@ -1,0 +1,83 @@
+"""The environment of a run, made from nothing.
+
+Laws:
+- Of our own environment a run gets what is on the allow-list and what its agent declares by name in ENV; nothing else.
+- What CONTRACT names is always there, empty where it does not apply, so that a script may use it without asking.
+- Nothing here can keep a program from starting: no value holds a NUL, and none is longer than a kernel takes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from wakeful.core.agents import Agent
+from wakeful.core.codec import write_time
+from wakeful.core.orders import Order
+from wakeful.runners.protocol import BRIEFING_JSON, RESULT
+
+# Where programs are, who the user is, and how people there write and count time. Not TERM: there is no terminal.
+ALLOWED = frozenset({"PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL"})
+ALLOWED_PREFIX = "LC_"
+OURS = "WAKEFUL_"
+# A program without a PATH finds nothing; this is where every system keeps its own.
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+SECRET_ENDINGS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+
+# The kernel refuses a single variable of 128 KiB; a reason is a sentence.
+LONGEST_REASON = 4_000
+_CUT = " [cut here; the whole of it is in WAKEFUL_BRIEFING]"
+_UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def build_environment(
+    order: Order, *, url: str, token: str, folder: Path, traceparent: str | None = None, base: Mapping[str, str]
+) -> dict[str, str]:
+    """`base` is our own environment, `folder` the run's."""
+    declared = {name for name in order.agent.environment if not name.startswith(OURS)}
+    passed = {
+        name: value
+        for name, value in base.items()
+        if name in ALLOWED or name.startswith(ALLOWED_PREFIX) or name in declared
+    }
+    passed.setdefault("PATH", DEFAULT_PATH)
+    passed.update(_about(order, url, token, folder))
+    if traceparent:
+        passed["TRACEPARENT"] = traceparent
+    return passed
+
+
+def _about(order: Order, url: str, token: str, folder: Path) -> dict[str, str]:
+    run = order.run
+    return {
+        "WAKEFUL_URL": url,
+        "WAKEFUL_TOKEN": token,
+        "WAKEFUL_AGENT": run.agent,
+        "WAKEFUL_RUN_ID": str(run.id),
+        "WAKEFUL_WAKE_ID": str(run.wake),
+        "WAKEFUL_CAUSE": run.cause.value,
+        "WAKEFUL_REASON": _sentence(order.wake.reason or "") if order.wake else "",
+        "WAKEFUL_STATE": run.position.state,
+        "WAKEFUL_HITS": str(run.position.hits),
+        "WAKEFUL_ATTEMPT": str(run.attempt),
+        "WAKEFUL_DEADLINE": write_time(order.deadline) if order.deadline else "",
+        # A shift has no one task; its worker hands them out one by one.
+        "WAKEFUL_TASK_ID": str(order.tasks[0].id) if len(order.tasks) == 1 else "",
+        "WAKEFUL_BRIEFING": str(folder / BRIEFING_JSON),
+        "WAKEFUL_RESULT": str(folder / RESULT),
+    }
+
+
+def _sentence(text: str) -> str:
+    clean = _UNPRINTABLE.sub("\ufffd", text)
+    return clean if len(clean) <= LONGEST_REASON else clean[:LONGEST_REASON] + _CUT
+
+
+def secret_values(agent: Agent, base: Mapping[str, str], token: str = "") -> tuple[str, ...]:
+    """What must not be seen in anything that the run leaves behind: values of SECRETS, of ENV names that sound like
+    one, and the run's own token."""
+    telling = (name for name in agent.environment if name.upper().endswith(SECRET_ENDINGS))
+    values = (base.get(name, "") for name in (*agent.secrets, *telling))
+    return tuple(dict.fromkeys(value for value in (token, *values) if value))

@@ -1,0 +1,370 @@
+"""The guardian of one run: it owns the process tree, the wall clock, the output and the exit record.
+
+Laws:
+- It outlives whoever asked for the run, and ends only when nothing of the run is alive.
+- It creates `started` exclusively before it executes the agent; where somebody vetoed the run first, it just leaves.
+- TERM, the grace, KILL to every descendant, daemonised ones too; a lease that is not renewed in time is KILL at once.
+- The exit record is the last thing written: whole, synced, and never replaced.
+- It runs in a process forked from a small warm one. Only the standard library, little of it, no threads, no asyncio.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+from wakeful.runners.cage import Cage, Mounts
+from wakeful.runners.capture import Capture
+from wakeful.runners.processes import boot_id, descendants, signal_all, start_time
+
+RECORD_VERSION = 1
+_CHUNK = 256 * 1024
+# Suspended time does not count in a poll: we look at the clock this often, in seconds, with and without a lease.
+_LOOK_WITH_LEASE = 1.0
+_LOOK = 10.0
+# A run is ended this long before its lease can be taken by another node.
+FENCE_MARGIN = 5.0
+
+_IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def _prctl(option: int, value: Any) -> None:
+    if sys.platform == "linux":
+        _LIBC.prctl(option, value, 0, 0, 0)
+
+
+def now() -> float:
+    """Seconds since boot, suspended time included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def write_whole(path: str, value: object, *, sync: bool = False) -> None:
+    """Either the old file or the new one, never a part; with `sync`, on the disk when this returns."""
+    temporary = f"{path}.{os.getpid()}"
+    file = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, json.dumps(value).encode())
+        if sync:
+            os.fsync(file)
+    finally:
+        os.close(file)
+    os.replace(temporary, path)
+    if sync:
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        os.fsync(folder)
+        os.close(folder)
+
+
+def become_agent(cage: Cage, go: int, out: int, err: int, fail: int) -> None:
+    """In the child: wait for the word, then become the agent. Nothing may raise past us."""
+    try:
+        os.setsid()
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        cage.enter()
+        message = b"".join(iter(lambda: os.read(go, 65536), b""))
+        if not message:
+            os._exit(0)
+        what = json.loads(message)
+        os.dup2(os.open(os.path.join(what["folder"], "briefing.txt"), os.O_RDONLY | os.O_CLOEXEC), 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        signal.set_wakeup_fd(-1)
+        for number in (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        os.closerange(3, fail)
+        os.closerange(fail + 1, 4096)
+        os.chdir(what["workdir"])
+        os.execvpe(what["command"][0], what["command"], what["environment"])
+    except BaseException as error:
+        os.write(fail, f"cannot execute: {error}".encode()[:4000])
+    finally:
+        os._exit(127)
+
+
+class Guardian:
+    """Made in two steps: `prepare` does all that does not depend on the run, before there is one; `run` is the run."""
+
+    def __init__(self, mounts: Mounts) -> None:
+        self.mounts = mounts
+        self.order: dict[str, Any] = {}
+        self.folder = ""
+        self.steps: dict[str, float] = {}
+        self.agent = 0
+        self.status: int | None = None
+        self.usage: resource.struct_rusage | None = None
+        self.error: str | None = None
+        self.by: str | None = None
+        self.timed_out = False
+        self.fenced = False
+        self.leftovers = 0
+        self.gone = False
+        self.kill_at: float | None = None
+        self.deadline = self.lease_at = float("inf")
+        self.captures: dict[int, Capture] = {}
+        self.redactors: dict[int, Any] = {}
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def step(self, name: str) -> None:
+        self.steps[name] = now()
+
+    # -- before there is a run ----------------------------------------------------------------------------------
+    def prepare(self) -> None:
+        """Settle in, and fork the process that will become the agent: entering a cage may cost twenty milliseconds."""
+        os.setsid()
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        _prctl(_PR_SET_NAME, b"wakeful-guard")
+        self.pid = os.getpid()
+        self.who = {"pid": self.pid, "start_time": start_time(self.pid), "boot_id": boot_id()}
+        self.bell, ring = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        for number in (signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+        self.cage = Cage.make(self.mounts, f"wakeful-{self.pid}-{self.who['start_time']}")
+        self._fork_agent()
+
+    def _fork_agent(self) -> None:
+        self.out, out_write = os.pipe2(os.O_CLOEXEC)
+        self.err, err_write = os.pipe2(os.O_CLOEXEC)
+        self.fail, fail_write = os.pipe2(os.O_CLOEXEC)
+        go_read, self.go = os.pipe2(os.O_CLOEXEC)
+        self.agent = os.fork()
+        if self.agent == 0:
+            os.close(self.go)
+            become_agent(self.cage, go_read, out_write, err_write, fail_write)
+        for used in (go_read, out_write, err_write, fail_write):
+            os.close(used)
+
+    def dismiss(self) -> None:
+        """There will be no run: nothing was executed, nothing is left."""
+        os.close(self.go)
+        os.waitpid(self.agent, 0)
+        self.cage.remove()
+
+    # -- the run ------------------------------------------------------------------------------------------------
+    def run(self, order: dict[str, Any]) -> None:
+        self.order, self.folder = order, order["folder"]
+        self.steps["asked"] = order["asked"]
+        self.step("taken")
+        if not self._claim():
+            self.dismiss()
+            return
+        self._execute()
+        self._watch()
+        self._finish_output()
+        self._record()
+        self.cage.remove()
+
+    def _claim(self) -> bool:
+        """Whoever creates `started` first is right; whose it is, is said before."""
+        write_whole(self.path("guardian.json"), {**self.who, "cage": self.cage.folders})
+        try:
+            file = os.open(self.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            return False
+        os.write(file, b"guardian")
+        os.close(file)
+        self.step("claimed")
+        return True
+
+    def _execute(self) -> None:
+        order = self.order
+        self.cage.limit(order["processes"], order["memory"])
+        for stream, name in ((self.out, "stdout"), (self.err, "stderr")):
+            os.set_blocking(stream, False)
+            self.captures[stream] = Capture(self.path(name), order["output_limit"])
+            if order["secrets"]:
+                self.redactors[stream] = _redactor(order["secrets"])
+        self._say_go({key: order[key] for key in ("folder", "command", "workdir", "environment")})
+        failure = os.read(self.fail, 4096)
+        os.close(self.fail)
+        self.error = failure.decode(errors="replace") or None
+        self.step("executed")
+        self.deadline = self.steps["executed"] + order["wall_clock"]
+        if order["lease"] is not None:
+            self._lease(self.steps["executed"] + order["lease"])
+
+    def _say_go(self, what: dict[str, Any]) -> None:
+        message = memoryview(json.dumps(what).encode())
+        try:
+            while message:
+                message = message[os.write(self.go, message) :]
+        except BrokenPipeError:
+            self.error = "the process that was to become the agent is gone"
+        os.close(self.go)
+
+    # -- watching -----------------------------------------------------------------------------------------------
+    def _watch(self) -> None:
+        poller = select.poll()
+        poller.register(self.bell, select.POLLIN)
+        for stream in self.captures:
+            poller.register(stream, select.POLLIN)
+        while not self.gone:
+            for stream, _ in poller.poll(self._patience() * 1000):
+                if stream == self.bell:
+                    self._heed()
+                elif not self._drain(stream):
+                    poller.unregister(stream)
+            self._look_at_the_clock()
+
+    def _patience(self) -> float:
+        until = min(self.deadline, self.kill_at or float("inf"), self.lease_at)
+        look = _LOOK if self.order["lease"] is None else _LOOK_WITH_LEASE
+        return max(min(until - now(), look), 0.0)
+
+    def _heed(self) -> None:
+        numbers = os.read(self.bell, 4096)
+        if signal.SIGTERM in numbers:
+            self._asked_to_stop()
+        self._reap()
+
+    def _reap(self) -> None:
+        """Bury the dead. As the sub-reaper we inherit every orphan: without children there is no descendant."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                self.gone = True
+                return
+            if pid == 0:
+                break
+            if pid == self.agent:
+                self.status, self.usage = status, usage
+                self.step("exited")
+        if self.status is not None and self.kill_at is None and not self.leftovers:
+            self.leftovers = len(descendants(self.pid))
+            self._end(at_once=False)
+
+    def _asked_to_stop(self) -> None:
+        try:
+            with open(self.path("stop.json")) as file:
+                request = json.load(file)
+        except (OSError, ValueError):
+            request = {}
+        if self.status is None:
+            self.by = self.by or request.get("by") or "a signal to its guardian"
+        self._end(at_once=bool(request.get("at_once")))
+
+    def _look_at_the_clock(self) -> None:
+        moment = now()
+        if moment >= self.lease_at and not self._renewed():
+            self.fenced, self.by = True, "fencing"
+            self.lease_at = float("inf")
+            self._end(at_once=True)
+        if moment >= self.deadline:
+            self.deadline = float("inf")
+            self.timed_out = self.status is None
+            self._end(at_once=False)
+        if self.kill_at is not None and moment >= self.kill_at:
+            # Again, until nothing is left: a fork may have slipped through the last sweep.
+            self.kill_at = moment + 0.05
+            self._kill()
+
+    def _lease(self, until: float) -> None:
+        margin = min(FENCE_MARGIN, float(self.order["lease"]) / 3)
+        self.lease_at = until - margin
+
+    def _renewed(self) -> bool:
+        try:
+            with open(self.path("lease")) as file:
+                self._lease(float(file.read()))
+        except (OSError, ValueError):
+            return False
+        return self.lease_at > now()
+
+    # -- ending -------------------------------------------------------------------------------------------------
+    def _end(self, *, at_once: bool) -> None:
+        if at_once:
+            self.kill_at = now()
+            return
+        if self.kill_at is None:
+            self.kill_at = now() + self.order["grace"]
+            signal_all(descendants(self.pid), signal.SIGTERM)
+            self._reap()
+
+    def _kill(self) -> None:
+        if not self.cage.kill():
+            # Stopped first, so that nobody forks between the look and the blow.
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                signal_all(descendants(self.pid), number)
+        signal_all(descendants(self.pid), signal.SIGKILL)
+        self._reap()
+
+    def _drain(self, stream: int) -> bool:
+        """Read what is there; False at its end."""
+        try:
+            data = os.read(stream, _CHUNK)
+        except BlockingIOError:
+            return True
+        redactor = self.redactors.get(stream)
+        self.captures[stream].write(redactor.feed(data) if redactor else data)
+        return bool(data)
+
+    def _finish_output(self) -> None:
+        for stream, capture in self.captures.items():
+            try:
+                while data := os.read(stream, _CHUNK):
+                    redactor = self.redactors.get(stream)
+                    capture.write(redactor.feed(data) if redactor else data)
+            except BlockingIOError:
+                pass
+            if stream in self.redactors:
+                capture.write(self.redactors[stream].flush())
+            os.close(stream)
+            capture.close()
+
+    def _record(self) -> None:
+        self.step("recorded")
+        status = self.status
+        usage = self.usage
+        signalled = status is not None and os.WIFSIGNALED(status)
+        outputs = list(self.captures.values())
+        record = {
+            "version": RECORD_VERSION,
+            "run": self.order["run"],
+            "epoch": self.order["epoch"],
+            "exit_code": os.WEXITSTATUS(status) if status is not None and not signalled else None,
+            "signal": os.WTERMSIG(status) if status is not None and signalled else None,
+            "timed_out": self.timed_out,
+            "by": self.by,
+            "fenced": self.fenced,
+            "error": self.error,
+            "out_of_memory": self.cage.out_of_memory(),
+            "leftovers": self.leftovers,
+            "elapsed": self.steps.get("exited", now()) - self.steps["executed"],
+            "ended_at": time.time(),
+            "steps": self.steps,
+            "stdout": {"bytes": outputs[0].total, "left_out": outputs[0].left_out},
+            "stderr": {"bytes": outputs[1].total, "left_out": outputs[1].left_out},
+            "rusage": {} if usage is None else _rusage(usage),
+        }
+        write_whole(self.path("exit.json"), record, sync=True)
+
+
+def _redactor(secrets: list[str]) -> Any:
+    from wakeful.runners.redaction import Redactor
+
+    return Redactor(secrets)
+
+
+def _rusage(usage: resource.struct_rusage) -> dict[str, float]:
+    return {
+        "user_seconds": usage.ru_utime,
+        "system_seconds": usage.ru_stime,
+        "max_rss_kib": usage.ru_maxrss,
+    }

@@ -1,0 +1,98 @@
+"""The seam between deciding that an agent runs and running it.
+
+Laws:
+- A run is held by a guardian, not by us: it outlives the caller, and its exit record is the only word on how it ended.
+- `started`, created exclusively in the run's folder, settles the start: whoever creates it first, the guardian or the
+  veto of a recovery, is right.
+- Nothing here knows the store: an assignment goes in, an ending comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from wakeful.core.runs import Ending
+
+# The names of the files in a run's folder.
+ORDER = "order.json"
+BRIEFING = "briefing.txt"
+BRIEFING_JSON = "briefing.json"
+GUARDIAN = "guardian.json"
+STARTED = "started"
+STOP = "stop.json"
+LEASE = "lease"
+RESULT = "result.json"
+STDOUT = "stdout"
+STDERR = "stderr"
+EXIT = "exit.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """One run, ready to be carried out. `folder` is the run's own; nothing else is written there."""
+
+    run: int
+    epoch: int
+    folder: Path
+    command: tuple[str, ...]
+    workdir: Path
+    environment: Mapping[str, str]
+    briefing: str = ""
+    briefing_json: str = "{}"
+    wall_clock: timedelta = timedelta(minutes=15)
+    grace: timedelta = timedelta(seconds=10)
+    # How long the run may go on without a word from the engine; None where there is no other node to fence it from.
+    lease: timedelta | None = None
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    # Output kept of each stream: its head and its tail.
+    output_limit: int = 5 * 1024 * 1024
+    processes: int = 512
+    memory: int | None = None
+
+
+class Found(StrEnum):
+    """What a recovery finds in a run's folder."""
+
+    alive = "alive"
+    ended = "ended"
+    lost = "lost"
+    unstarted = "unstarted"
+
+
+class Held(Protocol):
+    """A run under way, ours or adopted."""
+
+    @property
+    def run(self) -> int: ...
+
+    async def wait(self) -> Ending:
+        """Until the run has ended; any number of callers may wait."""
+
+    async def end(self, by: str, *, at_once: bool = False) -> None:
+        """Ask for the end on purpose: TERM, the grace, KILL to every descendant; `at_once` is KILL now."""
+
+    def extend(self, lease: timedelta) -> None:
+        """The engine is alive: the run may go on for that long from now."""
+
+
+class Runner(Protocol):
+    async def start(self, assignment: Assignment) -> Held:
+        """Hand the run to a guardian; returns as soon as it is held. What cannot be executed is an ending."""
+
+    def find(self, folder: Path) -> Found:
+        """What became of a run that somebody else started. Looks only."""
+
+    async def adopt(self, run: int, folder: Path) -> Held:
+        """Take over a run that is alive or has ended; of one that is lost, the ending says so, and what it left
+        behind is ended first."""
+
+    def veto(self, folder: Path) -> bool:
+        """Make sure that a run which has not started never will; False when it has."""
+
+    async def close(self) -> None:
+        """Let go; what runs goes on under its guardians. A second close does nothing."""
