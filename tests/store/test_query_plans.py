@@ -14,13 +14,14 @@ import apsw
 import pytest
 
 from wakeful.core.admission import admit
+from wakeful.core.agents import Limits
 from wakeful.core.items import Kind, NewItem, Ring
 from wakeful.core.settlement import settle
 from wakeful.store.named_sql import Query, load_queries
 from wakeful.store.protocol import Finish
 from wakeful.store.sqlite import SqliteSession, open_sqlite
 from wakeful.store.store import SqlStore
-from wakeful.testing.contracts.store_case import DONE, HOUR, LEASE, NOW, a_fleet, an_agent, operator, peer, timer
+from wakeful.testing.contracts.store_case import DONE, HOUR, LEASE, NOW, a_fleet, an_agent, operator, peer, timer, work
 
 QUERIES = load_queries("sqlite")
 GROWING = {"agent", "declaration", "standing", "item", "wake", "run", "run_item", "attempt", "event", "total", "role"}
@@ -232,6 +233,32 @@ def test_no_act_takes_more_steps_before_a_queue_forty_times_the_length(queues):
         "expire": lambda store: store.expire(NOW),
     }
     assert growth(queues, acts) == {}
+
+
+@pytest.fixture
+def pasts(tmp_path: Path) -> Iterator[dict[str, SqlStore]]:
+    """Two stores whose only agents have a short and a long past behind them."""
+    opened = {name: open_sqlite(tmp_path / f"{name}.db", durable=False) for name in ("small", "full")}
+    for store, length in zip(opened.values(), (15, 300), strict=True):
+        store.declare(
+            a_fleet(an_agent("moss", limits=Limits(wakes_per_day=length, wakes_per_pair=length)), "wren"), NOW
+        )
+        for past in range(length, 0, -1):
+            at = NOW - past * timedelta(minutes=15)
+            call = NewItem(kind=Kind.message, agent="moss", sender="wren", ring=Ring.peer)
+            item, task = (answer.id for answer in store.record([call, NewItem(kind=Kind.task, agent="wren")], at))
+            store.decide([peer("moss", "wren", at, item=item), work(task, "wren", at)], admit, at)
+            orders = store.claim("one", at, LEASE)
+            ends = [Finish(run=order.run.id, epoch=order.run.epoch, ending=DONE) for order in orders]
+            store.finish(ends, settle, at)
+        assert len(store.runs(limit=9999)) == 2 * length
+    yield opened
+    for store in opened.values():
+        store.close()
+
+
+def test_no_act_takes_more_steps_behind_a_past_twenty_times_as_long(pasts):
+    assert growth(pasts, ACTS) == {}
 
 
 def test_that_count_sees_a_query_that_grows(stores):

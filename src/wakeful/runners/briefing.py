@@ -3,7 +3,7 @@
 Laws:
 - Nothing is left out and nothing is shortened; the JSON has everything exactly, with a version.
 - What others wrote is data. In the text it stands between two fences: lines of tildes, one longer than any row of
-  tildes in anything that others wrote, so that no body can end its own fence. What stands outside a fence is ours, or
+  tildes in anything that is told, so that no body can end its own fence. What stands outside a fence is ours, or
   quoted on one line without a single character that does not print.
 - Each item says who sent it, where it came from and how far that is to be trusted; the store stamped this, the sender
   did not write it.
@@ -63,7 +63,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 def write_briefing(order: Order, definition: str | None, last: str | None = None) -> tuple[str, str]:
     """The text and the JSON. `definition` is the agent's own prompt; `last` what came of its last run, in words."""
     data = _as_data(order, definition, last)
-    fence = _fence(order, last)
+    fence = _fence(order, definition, last)
     blocks = [
         (definition or "").strip("\n"),
         _about_run(order),
@@ -90,15 +90,13 @@ def attempts(order: Order, task: Item | None = None) -> tuple[int, int]:
 # ---- the text
 
 
-def _fence(order: Order, last: str | None) -> str:
-    written = [last or "", order.wake.reason or "" if order.wake else "", order.wake.sender or "" if order.wake else ""]
+def _fence(order: Order, definition: str | None, last: str | None) -> str:
+    written = [definition, last]
+    if order.wake is not None:
+        written += [order.wake.reason, order.wake.sender]
     for item in (*order.items, *order.tasks):
-        written += [
-            item.subject,
-            item.body,
-            *(getattr(item, name) or "" for name in ("sender", "source", "key", "error")),
-        ]
-    longest = max((len(row) for text in written for row in _ROWS.findall(text)), default=0)
+        written += [item.subject, item.body, item.sender, item.source, item.key, item.error]
+    longest = max((len(row) for text in written if text for row in _ROWS.findall(text)), default=0)
     return "~" * max(SHORTEST_FENCE, longest + 1)
 
 
@@ -183,7 +181,7 @@ def _facts(item: Item) -> list[tuple[str, str | None]]:
         ("priority", item.priority.value),
         ("key", _quoted(item.key) if item.key else None),
         ("created", write_time(item.created_at)),
-        ("shown before", f"{item.unanswered} times, without success" if item.unanswered else None),
+        ("shown before", f"{item.unanswered} time(s), and not dealt with" if item.unanswered else None),
     ]
 
 

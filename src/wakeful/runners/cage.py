@@ -28,7 +28,8 @@ def discover(mountinfo: str, own: str) -> Mounts:
         names = ["v2"] if kind == "cgroup2" else options.split(" ")[-1].split(",") if kind == "cgroup" else []
         for name in names:
             if name in paths and name not in found:
-                inner = os.path.relpath(paths[name], root) if paths[name].startswith(root) else "."
+                inside = f"{paths[name]}/".startswith(f"{root.rstrip('/')}/")
+                inner = os.path.relpath(paths[name], root) if inside else "."
                 found[name] = os.path.normpath(os.path.join(point, inner))
     return found
 

@@ -11,21 +11,28 @@ import os
 _MARKER = b"\n[... %d bytes left out ...]\n"
 # Room for the longest marker, so that the file never grows beyond its limit.
 _MARKER_ROOM = 64
+_LEAST = 1024
 
 
 class Capture:
     def __init__(self, path: str, limit: int) -> None:
         self.path = path
+        limit = max(limit, _LEAST)
         self.head = limit // 2
         self.ring = limit - self.head - _MARKER_ROOM
         self.total = 0
+        self.error: str | None = None
         self.file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
     def write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             place, room = self._place()
-            written = os.pwrite(self.file, view[:room], place)
+            try:
+                written = os.pwrite(self.file, view[:room], place)
+            except OSError as error:
+                # A full disk costs the output, never the run: what it does is worth more than what it says.
+                self.error, written = str(error), min(room, len(view))
             self.total += written
             view = view[written:]
 
@@ -42,7 +49,10 @@ class Capture:
 
     def close(self) -> None:
         if self.left_out:
-            self._put_in_order()
+            try:
+                self._put_in_order()
+            except OSError as error:
+                self.error = str(error)
         os.close(self.file)
 
     def _put_in_order(self) -> None:

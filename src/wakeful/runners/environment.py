@@ -2,7 +2,7 @@
 
 Laws:
 - Of our own environment a run gets what is on the allow-list and what its agent declares by name in ENV; nothing else.
-- What CONTRACT names is always there, empty where it does not apply, so that a script may use it without asking.
+- Every WAKEFUL_ variable is always there, empty where it does not apply, so that a script may use it without asking.
 - Nothing here can keep a program from starting: no value holds a NUL, and none is longer than a kernel takes.
 """
 

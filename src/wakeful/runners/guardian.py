@@ -67,6 +67,21 @@ def write_whole(path: str, value: object, *, sync: bool = False) -> None:
         os.close(folder)
 
 
+def create_whole(path: str, value: object) -> bool:
+    """Create a file with its content, or find that somebody else has: exclusive and whole at once."""
+    temporary = f"{path}.{os.getpid()}"
+    file = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    os.write(file, json.dumps(value).encode())
+    os.close(file)
+    try:
+        os.link(temporary, path)
+        return True
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(temporary)
+
+
 def become_agent(cage: Cage, go: int, out: int, err: int, fail: int) -> None:
     """In the child: wait for the word, then become the agent. Nothing may raise past us."""
     try:
@@ -135,6 +150,10 @@ class Guardian:
         for number in _IGNORED:
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
         self.cage = Cage.make(self.mounts, f"wakeful-{self.pid}-{self.who['start_time']}")
         self._fork_agent()
 
@@ -164,23 +183,39 @@ class Guardian:
         if not self._claim():
             self.dismiss()
             return
-        self._execute()
-        self._watch()
-        self._finish_output()
+        try:
+            self._carry_out()
+        except BaseException as error:
+            # Whatever becomes of us, nothing of the run goes on without us.
+            self.error = f"its guardian failed: {error!r}"
+            self._end_all()
+            self._record()
+            raise
+        finally:
+            self.cage.remove()
+
+    def _carry_out(self) -> None:
+        if self.order["lease"] is not None:
+            self._lease(self.steps["asked"] + self.order["lease"])
+        if now() >= self.lease_at:
+            self.fenced, self.by = True, "fencing"
+            self.dismiss()
+        else:
+            self._execute()
+            self._watch()
+            self._finish_output()
         self._record()
-        self.cage.remove()
+
+    def _end_all(self) -> None:
+        until = now() + 5.0
+        while not self.gone and now() < until:
+            self._kill()
+            time.sleep(0.01)
 
     def _claim(self) -> bool:
-        """Whoever creates `started` first is right; whose it is, is said before."""
-        write_whole(self.path("guardian.json"), {**self.who, "cage": self.cage.folders})
-        try:
-            file = os.open(self.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            return False
-        os.write(file, b"guardian")
-        os.close(file)
+        won = create_whole(self.path("started"), {**self.who, "cage": self.cage.folders})
         self.step("claimed")
-        return True
+        return won
 
     def _execute(self) -> None:
         order = self.order
@@ -196,8 +231,6 @@ class Guardian:
         self.error = failure.decode(errors="replace") or None
         self.step("executed")
         self.deadline = self.steps["executed"] + order["wall_clock"]
-        if order["lease"] is not None:
-            self._lease(self.steps["executed"] + order["lease"])
 
     def _say_go(self, what: dict[str, Any]) -> None:
         message = memoryview(json.dumps(what).encode())
@@ -333,7 +366,6 @@ class Guardian:
         status = self.status
         usage = self.usage
         signalled = status is not None and os.WIFSIGNALED(status)
-        outputs = list(self.captures.values())
         record = {
             "version": RECORD_VERSION,
             "run": self.order["run"],
@@ -346,11 +378,10 @@ class Guardian:
             "error": self.error,
             "out_of_memory": self.cage.out_of_memory(),
             "leftovers": self.leftovers,
-            "elapsed": self.steps.get("exited", now()) - self.steps["executed"],
+            "elapsed": self.steps.get("exited", now()) - self.steps.get("executed", now()),
             "ended_at": time.time(),
             "steps": self.steps,
-            "stdout": {"bytes": outputs[0].total, "left_out": outputs[0].left_out},
-            "stderr": {"bytes": outputs[1].total, "left_out": outputs[1].left_out},
+            "output": {os.path.basename(capture.path): _told(capture) for capture in self.captures.values()},
             "rusage": {} if usage is None else _rusage(usage),
         }
         write_whole(self.path("exit.json"), record, sync=True)
@@ -360,6 +391,10 @@ def _redactor(secrets: list[str]) -> Any:
     from wakeful.runners.redaction import Redactor
 
     return Redactor(secrets)
+
+
+def _told(capture: Capture) -> dict[str, Any]:
+    return {"bytes": capture.total, "left_out": capture.left_out, "error": capture.error}
 
 
 def _rusage(usage: resource.struct_rusage) -> dict[str, float]:

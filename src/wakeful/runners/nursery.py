@@ -1,7 +1,7 @@
 """The small warm process that guardians are forked from: a fork costs a millisecond, an interpreter ten times that.
 
-It knows nothing of runs. It reads an order, forks, and answers with the process handle of the guardian, which is buried
-by the kernel when it has ended. When its caller is gone, the nursery goes; the guardians stay.
+It knows nothing of runs. A request is two handles: the order, in memory, and the line to answer on; the answer is the
+process handle of a guardian. Guardians are buried by the kernel. When its caller is gone, the nursery goes; they stay.
 """
 
 from __future__ import annotations
@@ -11,33 +11,14 @@ import json
 import os
 import signal
 import socket
-import struct
 import sys
 from typing import Any
 
 from wakeful.runners.cage import available
 from wakeful.runners.guardian import Guardian
 
-LENGTH = struct.Struct("!I")
-
 # Guardians that are made ready before they are needed.
 SPARES = 2
-
-
-def receive(connection: socket.socket) -> bytes | None:
-    """One message, or None when the caller is gone."""
-    header = _exactly(connection, LENGTH.size)
-    return None if header is None else _exactly(connection, LENGTH.unpack(header)[0])
-
-
-def _exactly(connection: socket.socket, length: int) -> bytes | None:
-    parts = b""
-    while len(parts) < length:
-        part = connection.recv(length - len(parts))
-        if not part:
-            return None
-        parts += part
-    return parts
 
 
 class Spare:
@@ -74,19 +55,27 @@ class Nursery:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         gc.collect()
         gc.freeze()
+        # Until a guardian can heed it, a TERM waits.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         self._replenish()
-        while (order := receive(self.connection)) is not None:
-            self._place(order)
+        while True:
+            data, handles, _, _ = socket.recv_fds(self.connection, 1, 2)
+            if not data:
+                return
+            if len(handles) == 2:
+                self._place(handles[0], socket.socket(fileno=handles[1]))
             self._replenish()
 
-    def _place(self, order: bytes) -> None:
+    def _place(self, memory: int, line: socket.socket) -> None:
+        with os.fdopen(memory, "rb") as file:
+            file.seek(0)
+            order = file.read()
         while True:
             spare = self.spares.pop(0) if self.spares else self._fork()
             if spare.hand(order):
                 break
             os.close(spare.handle)
-        socket.send_fds(self.connection, [LENGTH.pack(spare.pid)], [spare.handle])
-        os.close(spare.handle)
+        _answer(line, spare.handle)
 
     def _replenish(self) -> None:
         while len(self.spares) < SPARES:
@@ -106,17 +95,27 @@ class Nursery:
         return Spare(pid, write)
 
 
+def _answer(line: socket.socket, handle: int) -> None:
+    try:
+        socket.send_fds(line, [b"!"], [handle])
+    except OSError:
+        # Whoever asked has gone; the run is held all the same.
+        return
+    finally:
+        line.close()
+        os.close(handle)
+
+
 def _guard(line: int, mounts: dict[str, str]) -> None:
-    status, order = 1, {}
+    status = 1
+    order: dict[str, Any] = {}
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         gc.disable()
         guardian = Guardian(mounts)
         guardian.prepare()
-        message = b"".join(iter(lambda: os.read(line, 65536), b""))
-        os.close(line)
-        if message:
-            order = json.loads(message)
+        order = _read_order(line)
+        if order:
             guardian.run(order)
         else:
             guardian.dismiss()
@@ -125,6 +124,17 @@ def _guard(line: int, mounts: dict[str, str]) -> None:
         _complain(order, error)
     finally:
         os._exit(status)
+
+
+def _read_order(line: int) -> dict[str, Any]:
+    """The order, once it is whole; nothing if the nursery went before it was."""
+    message = b"".join(iter(lambda: os.read(line, 65536), b""))
+    os.close(line)
+    try:
+        order: dict[str, Any] = json.loads(message)
+    except ValueError:
+        return {}
+    return order
 
 
 def _complain(order: dict[str, Any], error: BaseException) -> None:

@@ -2,8 +2,8 @@
 
 Laws:
 - A run is held by a guardian, not by us: it outlives the caller, and its exit record is the only word on how it ended.
-- `started`, created exclusively in the run's folder, settles the start: whoever creates it first, the guardian or the
-  veto of a recovery, is right.
+- `started`, created exclusively in the run's folder, settles the start: whoever creates it first, a guardian or the
+  veto of a recovery, is right. It appears whole, with the name of who created it.
 - Nothing here knows the store: an assignment goes in, an ending comes out.
 """
 
@@ -19,10 +19,8 @@ from typing import Protocol
 from wakeful.core.runs import Ending
 
 # The names of the files in a run's folder.
-ORDER = "order.json"
 BRIEFING = "briefing.txt"
 BRIEFING_JSON = "briefing.json"
-GUARDIAN = "guardian.json"
 STARTED = "started"
 STOP = "stop.json"
 LEASE = "lease"

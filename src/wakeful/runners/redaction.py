@@ -147,13 +147,13 @@ class Redactor:
         """Where the longest tail begins that more bytes could turn into a form."""
         end = best = len(buffer)
         for head, group in self._heads.items():
-            at = buffer.find(head, max(0, end - self._longest + 1), best)
+            at = buffer.find(head, max(0, end - self._longest + 1), best + HEAD - 1)
             while 0 <= at < best:
                 tail = buffer[at:]
                 if any(len(form) > len(tail) and form.startswith(tail) for form in group):
                     best = at
                 else:
-                    at = buffer.find(head, at + 1, best)
+                    at = buffer.find(head, at + 1, best + HEAD - 1)
         if best == end:
             sizes = (size for size in range(min(HEAD - 1, end), 0, -1) if buffer[end - size :] in self._stubs)
             best = end - next(sizes, 0)

@@ -181,9 +181,10 @@ class Inbox:
             if again and isinstance(verdict, dict):
                 what = f"item {letter.row.id} asked for wake {letter.asked}, and asks for {event.wake} as well"
                 yield Violation(rule=RINGS, what=what, rows=(event, letter.row))
-            letter.asked = event.wake
+            letter.asked, letter.quiet_since = event.wake, event.at
         self._known.add(event.wake)
-        letter.quiet_since = event.at
+        if isinstance(verdict, dict) and verdict["kind"] == "refuse" and verdict.get("guard") != "moot":
+            letter.quiet_since = event.at
 
     def _swept(self, letter: Letter, now: datetime) -> bool:
         """Where no timer shows the inbox, a sweep rings again, half an hour after the last answer."""

@@ -156,7 +156,9 @@ class LimitsContract(StoreCase):
         (order,) = self.claim()
         self.end(order, reported(usd=7))
         self.ring("c", "b", by_run=second.run)
+        self.decide(operator("a", depth=7, root=77, lineage_usd=9))
         rows = {row.wake.agent: row.wake for row in self.store.wakes()}
+        assert (rows["a"].depth, rows["a"].root, rows["a"].lineage_usd) == (0, None, 0)
         assert (rows["b"].depth, rows["b"].root, rows["b"].lineage_usd) == (1, first.run.wake, 5)
         assert (rows["c"].depth, rows["c"].root, rows["c"].lineage_usd) == (2, first.run.wake, 12)
 
@@ -312,6 +314,14 @@ class LimitsContract(StoreCase):
         taken = [self.ring("moss", "wren").agent for _ in names]
         assert sorted(str(name) for name in taken) == names
         assert self.ring("moss", "wren").verdict.guard == "busy"
+
+    def test_a_wake_of_an_address_goes_to_the_replica_that_has_rested_longest(self) -> None:
+        self.replicas()
+        for n, name in enumerate(("moss-2", "moss-3", "moss-1")):
+            now = NOW + n * SECOND
+            self.end(self.start(operator(name, now), now), DONE, now)
+        later = NOW + MINUTE
+        assert [self.ring("moss", "wren", later).agent for _ in range(3)] == ["moss-2", "moss-3", "moss-1"]
 
     def test_replicas_share_the_limits_of_their_address(self) -> None:
         self.replicas(wakes_per_day=2)

@@ -115,6 +115,9 @@ class RecoveryContract(StoreCase):
         self.declare(an_agent("moss", limits=Limits(cooldown=timedelta(), wakes_per_pair=1, burst=1)), "wren")
         decision = self.ring("moss", "wren")
         self.store.void(decision.run or 0, 0, NOW)
+        known = self.store.why(peer("moss", "wren"), NOW).facts
+        assert (known.last_peer_wake_at, known.wakes_today, known.pair_wakes_today) == (None, 0, 0)
+        assert (known.burst_starts, known.open_run, known.slots_taken) == (0, None, 0)
         (wake,) = self.due()
         assert self.decide(wake).verdict.kind is ADMIT
 

@@ -53,9 +53,9 @@ UPDATE standing SET state = :state, hits = :hits, idle_streak = :idle_streak, fa
 WHERE agent = :agent;
 
 -- name: retry_busy
--- Also who waited for the gate of a state that the run may have left.
+-- Also who waited for a gate that the run may have left behind, or for money that it may have changed the need of.
 UPDATE wake SET retry_at = CASE WHEN cause = 'news' THEN :news_at ELSE :now END
-WHERE state = 'waiting' AND guard IN ('busy', 'state_gate') AND agent = :agent;
+WHERE state = 'waiting' AND guard IN ('busy', 'state_gate', 'spend') AND agent = :agent;
 
 -- name: retry_shared
 -- Whatever waits for an address or a role may have been told what held another agent: this one is free now.
