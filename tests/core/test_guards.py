@@ -196,10 +196,9 @@ def test_a_one_off_passes_quiet_hours(cause):
 
 
 def test_a_blackout_between_two_instants_is_a_quiet_hour_too():
-    end = NOW + timedelta(days=2)
-    limits = Limits(quiet_hours=(Window(start=NOW - timedelta(hours=1), end=end),))
-    verdict = ask("quiet_hours", a_wake(Cause.timer), facts(), limits)
-    assert verdict and verdict.until == end
+    blackout = Window(start=NOW - timedelta(hours=1), end=NOW + timedelta(days=2))
+    verdict = ask("quiet_hours", a_wake(Cause.timer), facts(), Limits(quiet_hours=(blackout,)))
+    assert verdict and verdict.until == blackout.end
 
 
 # ---- the limits on peers: one below passes, at the limit the wake is refused, and the numbers are told

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from wakeful.core.results import combine, read_output, read_result
 from wakeful.core.runs import Ending, ErrorClass, Outcome, Result, read_outcome
 from wakeful.core.standing import Spend
 
+Json = dict[str, Any]
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 EPOCH = int(NOON.timestamp())
 
@@ -70,13 +72,10 @@ UNREADABLE = [
     ("done", "no JSON"),
     ('["done"]', 'found ["done"]'),
     ('"done"', 'found "done"'),
-    ("null", "found null"),
     ('{"outcome": "great"}', 'done, no_work or failed, found "great"'),
-    ('{"outcome": "killed"}', "found"),
     ('{"outcome": true}', "a text as outcome, found true"),
     ('{"summary": ["a"]}', "a text as summary"),
     ('{"usage": 12}', "an object as usage, found 12"),
-    ('{"usage": {"tokens": "12"}}', "a number as tokens"),
     ('{"usage": {"tokens": true}}', "a number as tokens, found true"),
     ('{"usage": {"tokens": 1.5}}', "a whole number as tokens, found 1.5"),
     ('{"usage": {"tokens": -1}}', "tokens from 0 to"),
@@ -107,30 +106,10 @@ def test_a_result_that_cannot_be_read_is_a_failure_that_says_why(text, complaint
     assert outcome_of(result, output="NO-WORK") is Outcome.failed
 
 
+KEYS = st.sampled_from("outcome summary usage tokens usd error class retry_at message type result".split())
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "outcome",
-                    "summary",
-                    "usage",
-                    "tokens",
-                    "usd",
-                    "error",
-                    "class",
-                    "retry_at",
-                    "message",
-                    "type",
-                    "result",
-                ]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=8,
 )
 
@@ -147,14 +126,12 @@ def test_no_text_at_all_makes_reading_raise_and_no_usage_is_negative_or_absurd(t
 # ---- claude -p --output-format json
 
 
-def claude(**more) -> dict:
+def claude(**more) -> Json:
     return {
         "type": "result",
         "subtype": "success",
         "is_error": False,
         "duration_ms": 4047,
-        "duration_api_ms": 3900,
-        "num_turns": 3,
         "result": "wrote a page",
         "session_id": "0f1e",
         "total_cost_usd": 0.1234567,
@@ -163,7 +140,6 @@ def claude(**more) -> dict:
             "cache_creation_input_tokens": 2783,
             "cache_read_input_tokens": 14707,
             "output_tokens": 200,
-            "server_tool_use": {"web_search_requests": 0},
             "service_tier": "standard",
         },
         **more,
@@ -180,7 +156,7 @@ REJECTED = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected"
 BILL = Spend(usd=123_457, tokens=3 + 2783 + 14707 + 200)
 
 
-def lines(*events: dict) -> str:
+def lines(*events: Json) -> str:
     return "".join(json.dumps(event) + "\n" for event in events)
 
 
@@ -217,7 +193,11 @@ def test_other_line_separators_inside_a_text_do_not_break_it():
 CLAUDE_FAILURES = [
     (claude(is_error=True, result="API Error: 500"), "API Error: 500", ErrorClass.other),
     (claude(is_error=True, result="Overloaded", api_error_status=529), "Overloaded (status 529)", ErrorClass.other),
-    (claude(is_error=True, result="", api_error_status=401), "success (status 401)", ErrorClass.auth),
+    (
+        claude(is_error=True, result="", api_error_status=401),
+        "the program reports an error (status 401)",
+        ErrorClass.auth,
+    ),
     (claude(is_error=True, result="API Error: 403 no", api_error_status=403), "API Error: 403 no", ErrorClass.auth),
     (claude(is_error=True, result="slow down", api_error_status=429), "slow down (status 429)", ErrorClass.quota),
     (
@@ -282,18 +262,19 @@ COMMAND = {
 }
 
 
-def message(text: str) -> dict:
+def message(text: str) -> Json:
     return {"type": "item.completed", "item": {"id": "item_3", "type": "agent_message", "text": text}}
 
 
-def completed(tokens: int = 24_763) -> dict:
+def completed(tokens: int = 24_763) -> Json:
     usage = {"input_tokens": tokens, "cached_input_tokens": 24_448, "output_tokens": 122, "reasoning_output_tokens": 64}
     return {"type": "turn.completed", "usage": usage}
 
 
 def test_codex_is_read_for_its_last_message_and_its_usage_with_cached_input_counted_once():
-    text = lines(THREAD, TURN, message("looking"), COMMAND, message("wrote a page"), completed())
-    assert read_output(text) == Result(summary="wrote a page", usage=Spend(tokens=24_763 + 122))
+    text = lines(THREAD, TURN, message("looking"), COMMAND, message("NO-WORK: quiet"), completed())
+    assert read_output(text) == Result(summary="NO-WORK: quiet", usage=Spend(tokens=24_763 + 122))
+    assert outcome_of(read_output(text)) is Outcome.no_work
 
 
 def test_the_usage_of_codex_is_that_of_the_whole_thread_and_is_not_added_up():
@@ -303,10 +284,6 @@ def test_the_usage_of_codex_is_that_of_the_whole_thread_and_is_not_added_up():
 def test_codex_that_prints_only_zeros_has_not_said_what_it_used():
     usage = {"input_tokens": 0, "cached_input_tokens": 0, "output_tokens": 0}
     assert read_output(lines(THREAD, TURN, {"type": "turn.completed", "usage": usage})).usage is None
-
-
-def test_codex_that_says_no_work_has_none():
-    assert outcome_of(read_output(lines(THREAD, TURN, message("NO-WORK"), completed()))) is Outcome.no_work
 
 
 def test_a_failed_turn_of_codex_is_a_failure():

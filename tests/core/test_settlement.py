@@ -189,8 +189,6 @@ def test_a_failed_inbox_run_is_tried_three_times_more_then_waits_for_the_beat(en
 @pytest.mark.parametrize("outcome", Outcome)
 def test_only_an_inbox_run_is_tried_again_as_such(subject, outcome):
     assert end(subject, ENDINGS[outcome]).retry_at is None
-    assert end(Subject.inbox, ENDINGS[Outcome.done]).retry_at is None
-    assert end(Subject.inbox, ENDINGS[Outcome.no_work]).retry_at is None
 
 
 @pytest.mark.parametrize(("subject", "outcome"), list(product(Subject, Outcome)))

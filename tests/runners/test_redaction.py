@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.parse
 from collections.abc import Callable
+from hashlib import sha256
 from itertools import pairwise
 
 import pytest
@@ -61,6 +62,7 @@ def noisy_texts(draw: st.DrawFn) -> tuple[list[str], bytes]:
 @example((["aaaaaa", "aaaaaaaaa"], b"a" * 40), [6, 7, 8, 20])
 @example((["abcabcabc"], b"abcabcabcabcabc"), [1, 4, 9, 10])
 @example((["abcdef", "defghi"], b"xabcdefghix"), [4])
+@example((["abcdefghij", "defghi"], b"xabcdefghijx"), [4])
 def test_any_cutting_gives_what_the_whole_text_gives(case, cuts):
     secrets, text = case
     assert redact(secrets, text, cuts) == simply(secrets, text)
@@ -141,8 +143,15 @@ def test_half_a_secret_waits_and_comes_out_when_nothing_follows():
     assert redactor.feed(b"b") == b"b"
 
 
-def test_nothing_waits_that_cannot_become_a_secret():
+def test_nothing_waits_that_cannot_become_a_secret_and_a_whole_one_does_not_wait_either():
     assert Redactor([KEY]).feed(b"$ ") == b"$ "
+    assert Redactor([KEY]).feed(b"$ " + KEY.encode()) == b"$ [redacted]"
+
+
+def test_after_a_flush_it_begins_anew():
+    redactor = Redactor([KEY])
+    whole = [redactor.feed(KEY.encode()), redactor.flush(), redactor.feed(KEY.encode()), redactor.flush()]
+    assert whole == [MARK, b"", MARK, b""]
 
 
 def test_the_longer_of_two_secrets_that_begin_alike_is_hidden_whole():
@@ -175,7 +184,7 @@ def test_the_mark_itself_is_not_looked_into():
 
 
 def many() -> list[str]:
-    return [f"token-{number:02}-{'abcdefghijklmnopqrstuvwxyz'[number:]}-{number * 7919:030}" for number in range(12)]
+    return [f"token-{sha256(bytes([number])).hexdigest()[number:]}" for number in range(12)]
 
 
 def test_many_long_secrets_are_found_at_every_place_of_the_grid():

@@ -229,7 +229,8 @@ def _from_claude(last: Json, earlier: Iterator[Json]) -> Result:
         return Result(summary=said or _last_words(earlier), usage=usage)
     errors = last.get("errors")
     listed = "; ".join(filter(None, map(_line, errors))) if isinstance(errors, list) else ""
-    error = said or listed or _line(last.get("subtype")) or "the program reports an error"
+    subtype = _line(last.get("subtype")).replace("success", "")
+    error = said or listed or subtype or "the program reports an error"
     status = last.get("api_error_status")
     kind = _STATUSES.get(status) if isinstance(status, int) else None
     if isinstance(status, int) and str(status) not in error:

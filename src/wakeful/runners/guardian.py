@@ -22,7 +22,8 @@ from typing import Any
 
 from wakeful.runners.cage import Cage, Mounts
 from wakeful.runners.capture import Capture
-from wakeful.runners.processes import boot_id, descendants, signal_all, start_time
+from wakeful.runners.processes import boot_id, descendants, is_zombie, signal_all, start_time
+from wakeful.runners.whole import create_whole, now, write_whole
 
 RECORD_VERSION = 1
 _CHUNK = 256 * 1024
@@ -45,43 +46,6 @@ def _prctl(option: int, value: Any) -> None:
         _LIBC.prctl(option, value, 0, 0, 0)
 
 
-def now() -> float:
-    """Seconds since boot, suspended time included."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def write_whole(path: str, value: object, *, sync: bool = False) -> None:
-    """Either the old file or the new one, never a part; with `sync`, on the disk when this returns."""
-    temporary = f"{path}.{os.getpid()}"
-    file = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(file, json.dumps(value).encode())
-        if sync:
-            os.fsync(file)
-    finally:
-        os.close(file)
-    os.replace(temporary, path)
-    if sync:
-        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        os.fsync(folder)
-        os.close(folder)
-
-
-def create_whole(path: str, value: object) -> bool:
-    """Create a file with its content, or find that somebody else has: exclusive and whole at once."""
-    temporary = f"{path}.{os.getpid()}"
-    file = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    os.write(file, json.dumps(value).encode())
-    os.close(file)
-    try:
-        os.link(temporary, path)
-        return True
-    except FileExistsError:
-        return False
-    finally:
-        os.unlink(temporary)
-
-
 def become_agent(cage: Cage, go: int, out: int, err: int, fail: int) -> None:
     """In the child: wait for the word, then become the agent. Nothing may raise past us."""
     try:
@@ -96,8 +60,10 @@ def become_agent(cage: Cage, go: int, out: int, err: int, fail: int) -> None:
         os.dup2(out, 1)
         os.dup2(err, 2)
         signal.set_wakeup_fd(-1)
-        for number in (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD):
+        # Whatever our callers ignore or block, the agent begins as any program does.
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.closerange(3, fail)
         os.closerange(fail + 1, 4096)
         os.chdir(what["workdir"])
@@ -213,7 +179,11 @@ class Guardian:
             time.sleep(0.01)
 
     def _claim(self) -> bool:
-        won = create_whole(self.path("started"), {**self.who, "cage": self.cage.folders})
+        try:
+            won = create_whole(self.path("started"), {**self.who, "cage": self.cage.folders})
+        except OSError:
+            # Not even that can be written: the run stays unstarted, and is decided again.
+            return False
         self.step("claimed")
         return won
 
@@ -279,8 +249,8 @@ class Guardian:
             if pid == self.agent:
                 self.status, self.usage = status, usage
                 self.step("exited")
-        if self.status is not None and self.kill_at is None and not self.leftovers:
-            self.leftovers = len(descendants(self.pid))
+        if self.status is not None and self.kill_at is None:
+            self.leftovers = sum(not is_zombie(pid) for pid in descendants(self.pid))
             self._end(at_once=False)
 
     def _asked_to_stop(self) -> None:

@@ -73,10 +73,11 @@ def end_leavings(folder: Path, who: Identity | None) -> bool:
     until = time.monotonic() + _PATIENCE
     while True:
         cage.kill()
-        left = [pid for pid in {*cage.inhabitants(), *marked(marker)} if not is_zombie(pid)]
+        found = {*cage.inhabitants(), *marked(marker)}
+        left = [pid for pid in found if not is_zombie(pid)]
         if not left or time.monotonic() > until:
             break
-        signal_all(left, signal.SIGKILL)
+        signal_all(list(found), signal.SIGKILL)
         time.sleep(_STEP)
     cage.remove()
     return not left

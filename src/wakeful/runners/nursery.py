@@ -142,8 +142,10 @@ def _complain(order: dict[str, Any], error: BaseException) -> None:
     import traceback
 
     if order:
-        with open(os.path.join(order["folder"], "guardian.err"), "w") as file:
-            file.write("".join(traceback.format_exception(error)))
+        path = os.path.join(order["folder"], "guardian.err")
+        file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        os.write(file, "".join(traceback.format_exception(error)).encode())
+        os.close(file)
 
 
 def main() -> None:

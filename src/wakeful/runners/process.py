@@ -16,7 +16,6 @@ from pathlib import Path
 
 from wakeful.core.runs import Ending
 from wakeful.runners.endings import LOST, read_ending, read_record
-from wakeful.runners.guardian import create_whole, now, write_whole
 from wakeful.runners.leavings import Identity, end_leavings, identify
 from wakeful.runners.line import NurseryGone, NurseryLine
 from wakeful.runners.protocol import (
@@ -30,10 +29,13 @@ from wakeful.runners.protocol import (
     Found,
     Held,
 )
+from wakeful.runners.whole import create_whole, now, write_whole
 
 VETOED = Ending(by="veto")
 # A nursery that dies under an order is replaced this often before the caller is told.
 _TRIES = 3
+# Starts that are under way at once: the rest waits here, not in the nursery's queue.
+_AT_ONCE = 16
 
 
 class HeldRun:
@@ -115,6 +117,7 @@ def conclude(folder: Path, who: Identity | None) -> Ending:
 class ProcessRunner:
     def __init__(self) -> None:
         self._line: NurseryLine | None = None
+        self._crowd = asyncio.Semaphore(_AT_ONCE)
         self._held: set[HeldRun] = set()
 
     async def start(self, assignment: Assignment) -> Held:
@@ -123,7 +126,8 @@ class ProcessRunner:
             line = self._line if self._line is not None and self._line.alive else NurseryLine()
             self._line = line
             try:
-                handle = await line.ask(order)
+                async with self._crowd:
+                    handle = await line.ask(order)
                 break
             except NurseryGone:
                 # The order may have been placed: then a second guardian finds `started`, and leaves it to the first.

@@ -34,12 +34,12 @@ def is_zombie(pid: int) -> bool:
 
 
 def descendants(root: int) -> list[int]:
-    """All living processes below `root`, children before grandchildren."""
+    """All processes below `root`, children before grandchildren; zombies too, whose other threads may still live."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             fields = stat_fields(int(entry))
-            if fields and fields[0] not in ("Z", "X"):
+            if fields:
                 children.setdefault(int(fields[1]), []).append(int(entry))
     found: list[int] = []
     level = [root]

@@ -71,17 +71,27 @@ class Declaring(Voiding):
             if row and (row["removed_at"] is not None or not row["enabled"]):
                 self.session.run("ring_again", agent=agent.name, address=agent.address)
         self._time(agent, row, fleet, index, now)
-        for moment in agent.one_offs:
+        self._one_offs(agent, row is None, now)
+        self._retry_all(agent.name, agent.address, now)
+        self.event(EventKind.declared, now, agent=agent.name, fields={"version": version, "body": body})
+
+    def _one_offs(self, agent: Agent, new: bool, now: datetime) -> None:
+        """Each declared instant waits as a wake, once; what is withdrawn does not fire, nor what was never ours."""
+        declared = {write_time(moment): moment for moment in agent.one_offs if not new or moment > now}
+        for row in self.session.all("declared_one_offs", agent=agent.name):
+            if row["slot"] not in declared:
+                self.session.run("withdraw_one_off", wake=row["id"], now=to_micros(now))
+                fields = {"cause": "timer", "subject": "beat", "charged": False, "withdrawn": row["slot"]}
+                self.event(EventKind.decided, now, agent=agent.name, wake=row["id"], fields=fields)
+        for slot, moment in declared.items():
             self.session.run(
                 "put_one_off",
                 agent=agent.name,
-                slot=write_time(moment),
+                slot=slot,
                 at=to_micros(moment),
                 rank=RANKS[Cause.timer],
                 now=to_micros(now),
             )
-        self._retry_all(agent.name, agent.address, now)
-        self.event(EventKind.declared, now, agent=agent.name, fields={"version": version, "body": body})
 
     def _time(self, agent: Agent, row: Row | None, fleet: Fleet, index: int, now: datetime) -> None:
         """A new agent gets its first beat; a changed one keeps its beat, or a sooner one if it now has one."""

@@ -41,9 +41,13 @@ WEIGHTS = {
 }
 
 
-def draw_schedule(dice: Random, length: timedelta) -> list[tuple[timedelta, str]]:
+def draw_kinds(dice: Random) -> list[str]:
+    """Most kinds of trouble, not all: a rare one is not drowned by the common ones in every seed."""
+    return [kind for kind in WEIGHTS if dice.random() < 0.75] or list(WEIGHTS)
+
+
+def draw_schedule(dice: Random, kinds: list[str], length: timedelta) -> list[tuple[timedelta, str]]:
     """Troubles come in clusters: what matters happens while something else is under way."""
-    kinds = [kind for kind in WEIGHTS if dice.random() < 0.75] or list(WEIGHTS)
     weights = [WEIGHTS[kind] * dice.choice((1, 1, 4)) for kind in kinds]
     found = []
     for _ in range(dice.randint(4, 14)):
@@ -131,6 +135,7 @@ def repeat(world: World) -> None:
 def ask(world: World, wake: Wake) -> None:
     """Ask an engine that lives; or leave the request for the next one."""
     if world.driver is None:
+        world.witness.left.add(wake.requested_at)
         world.store.ask([wake], wake.requested_at)
         return
     decision = world.driver.decide([wake])[0]
@@ -223,7 +228,8 @@ def setting(world: World) -> None:
 
 def edit(world: World) -> None:
     """The file is changed; the engine reads it again at once, or only when it is next started."""
-    world.fleet = edit_fleet(world.dice, world.fleet, world.start)
+    running = [guardian.order.run.agent for guardian in world.runner.alive()]
+    world.fleet = edit_fleet(world.dice, world.fleet, world.start, running)
     if world.driver is not None and world.dice.random() < 0.8:
         world.driver.declare(world.fleet)
         world.known = world.fleet

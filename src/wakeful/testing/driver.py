@@ -9,7 +9,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from wakeful.core.admission import admit
@@ -32,11 +32,20 @@ MOST_ROUNDS = 40
 
 
 class Driver:
-    def __init__(self, store: Store, runner: VirtualRunner, witness: Witness, faults: Faults) -> None:
+    def __init__(
+        self,
+        store: Store,
+        runner: VirtualRunner,
+        witness: Witness,
+        faults: Faults,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`meanwhile` is what others do to the store between a decision and the start that it leads to."""
         self.store = store
         self.runner = runner
         self.witness = witness
         self.faults = faults
+        self.meanwhile = meanwhile
         self.held: dict[int, int] = {}
         self._unclaimed = False
         self._told: set[tuple[int, int]] = set()
@@ -104,6 +113,7 @@ class Driver:
         for decision in decisions:
             self.witness.note("decided", decision.wake, decision.verdict.kind, decision.verdict.guard, decision.run)
         if any(decision.verdict.kind is VerdictKind.admit for decision in decisions):
+            self.meanwhile()
             self.start()
         return decisions
 

@@ -5,6 +5,7 @@ A seed turns most kinds of trouble on and some off, so that rare combinations ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -159,12 +160,21 @@ def draw_limits(dice: Random) -> Limits:
     )
 
 
-def edit_fleet(dice: Random, fleet: Fleet, start: datetime) -> Fleet:
-    """One edit as an operator makes it: a value changed, a state dropped, an agent gone, come or back."""
+EDITS = (
+    *("cadence", "cadence", "lifecycle", "lifecycle", "lifecycle", "shrink", "shrink"),
+    *("limits", "remove", "add", "disable", "failures"),
+)
+
+
+def edit_fleet(dice: Random, fleet: Fleet, start: datetime, running: Sequence[str] = ()) -> Fleet:
+    """One edit as an operator makes it: a value changed, a state dropped, an agent gone, come or back.
+
+    Whoever is `running` is edited more often: an edit matters most while a run is under way."""
     agents = list(fleet.agents)
-    index = dice.randrange(len(agents))
+    favoured = [index for index, agent in enumerate(agents) if agent.name in running and dice.random() < 0.7]
+    index = dice.choice(favoured) if favoured else dice.randrange(len(agents))
     agent = agents[index]
-    match dice.choice(("cadence", "cadence", "lifecycle", "shrink", "limits", "remove", "add", "disable")):
+    match dice.choice(EDITS):
         case "cadence":
             agents[index] = replace(agent, cadence=draw_cadence(dice))
         case "lifecycle" if "-" not in agent.name:

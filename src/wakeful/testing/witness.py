@@ -126,6 +126,8 @@ class Witness:
         self.declared: list[Declared] = []
         self.settings: list[Setting] = []
         self.asked: list[Asked] = []
+        # When requests were left for an engine that did not live.
+        self.left: set[datetime] = set()
         self.complaints: list[str] = []
         # The events as they were when the drain began: whatever comes later must leave them alone.
         self.early_events: list[Event] = []

@@ -54,7 +54,8 @@ class World:
         self.runner = VirtualRunner(self._script)
         self.faults = Faults(Random(f"{seed}:faults"), shape.choice((0.0, 0.0005, 0.002, 0.006)))
         self.mirrors = Mirrors(Random(f"{seed}:mirrors"))
-        self.plan = actions.draw_schedule(shape, self.length)
+        self.kinds = actions.draw_kinds(shape)
+        self.plan = actions.draw_schedule(shape, self.kinds, self.length)
         self._open = partial(open_store, path, self.faults.probe)
         self.store = self._open()
         self.driver: Driver | None = None
@@ -129,7 +130,7 @@ class World:
 
     def boot(self) -> None:
         self.up_at = None
-        driver = Driver(self.store, self.runner, self.witness, self.faults)
+        driver = Driver(self.store, self.runner, self.witness, self.faults, self._meanwhile)
         try:
             driver.boot(self.fleet)
             self.known = self.fleet
@@ -138,6 +139,11 @@ class World:
             return
         self.driver = driver
         self.attempt(partial(self.mirrors.resync_all, self))
+
+    def _meanwhile(self) -> None:
+        """Now and then an operator pauses somebody whose run has been admitted and not yet started."""
+        if self.faults.on and "pause" in self.kinds and self.dice.random() < 0.01:
+            actions.pause(self)
 
     def crash(self, where: str) -> None:
         """All memory is gone. Now and then the whole machine is, and every guardian with it."""

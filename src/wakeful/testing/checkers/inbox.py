@@ -178,7 +178,8 @@ class Inbox:
         if event.wake not in self._known:
             # One that only joins another costs nothing.
             again = letter.asked is not None and not self._swept(letter, event.at)
-            if again and isinstance(verdict, dict):
+            left = row.wake.requested_at in self.history.witness.left
+            if again and not left and isinstance(verdict, dict):
                 what = f"item {letter.row.id} asked for wake {letter.asked}, and asks for {event.wake} as well"
                 yield Violation(rule=RINGS, what=what, rows=(event, letter.row))
             letter.asked, letter.quiet_since = event.wake, event.at

@@ -85,6 +85,11 @@ def check_start(ledger: Ledger, history: History, event: Event) -> Iterator[Viol
     if found != (opened.state, opened.hits, opened.version):
         what = f"run {run.id} began at {found}, not at {(opened.state, opened.hits, opened.version)}"
         yield Violation(rule=rule, what=what, rows=(event,))
+    scopes = {"fleet", f"agent:{agent.name}", f"agent:{agent.address}"}
+    for (scope, owner), (until, since) in ledger.pauses.items():
+        if owner in ("operator", "file") and scope in scopes and (until is None or until > event.at):
+            what = f"run {run.id} of {agent.name} began although {owner} paused {scope} with event {since}"
+            yield Violation(rule="once a pause has returned, nothing begins in its scope", what=what, rows=(event,))
     if execution.order.deadline != event.at + agent.wall_clock(run.subject):
         what = f"the wall clock of run {run.id} ends at {execution.order.deadline}"
         yield Violation(rule=rule, what=what, rows=(event,))

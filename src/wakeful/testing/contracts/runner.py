@@ -226,7 +226,7 @@ class RunnerContract:
         assignment = self.assignment(yard, Deed.succeed)
         assert yard.runner.veto(assignment.folder)
         held = await yard.runner.start(assignment)
-        assert read_outcome(await held.wait()) is Outcome.killed
+        assert (await held.wait()).by == "veto"
         assert yard.said(assignment) == []
         assert yard.runner.find(assignment.folder) is Found.unstarted
 
@@ -302,7 +302,7 @@ class RunnerContract:
         assignment = self.assignment(yard, Deed.defy)
         held = await yard.runner.start(assignment)
         await yard.hear(assignment)
-        os.kill(int(yard.guardian(assignment)["pid"]), signal.SIGKILL)
+        os.kill(yard.guardian(assignment).pid, signal.SIGKILL)
         ending = await held.wait()
         assert (ending.lost, read_outcome(ending)) == (True, Outcome.killed)
         assert yard.runner.find(assignment.folder) is Found.lost

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.runners.cage import available
+from wakeful.runners.leavings import Identity, identify
 from wakeful.runners.processes import is_zombie, start_time
-from wakeful.runners.protocol import EXIT, GUARDIAN, RESULT, Assignment, Runner
+from wakeful.runners.protocol import EXIT, RESULT, STARTED, Assignment, Runner
 
 MARK = "WAKEFUL_YARD"
 GRACE = timedelta(seconds=0.2)
@@ -123,10 +124,10 @@ class Yard:
         }
         return Assignment(**{**given, **changes})
 
-    def guardian(self, assignment: Assignment) -> dict[str, Any]:
+    def guardian(self, assignment: Assignment) -> Identity:
         """Who holds the run, as its folder says it."""
-        who = json.loads((assignment.folder / GUARDIAN).read_bytes())
-        assert isinstance(who, dict)
+        who = identify(assignment.folder)
+        assert who is not None and who.pid > 0
         return who
 
     def record(self, assignment: Assignment) -> dict[str, Any]:
@@ -154,6 +155,11 @@ class Yard:
                 raise AssertionError(f"waited {limit:g} s in vain for {what}")
             await asyncio.sleep(_LOOK)
 
+    async def turn(self, times: int = 1) -> None:
+        """Let others go first, so many times."""
+        for _ in range(times):
+            await asyncio.sleep(0)
+
     # -- who is alive -------------------------------------------------------------------------------------------
     def alive(self) -> list[Process]:
         """Every process that bears the marker, with its start time: agents, guardians, nurseries."""
@@ -168,8 +174,9 @@ class Yard:
         """Remember the control groups of whoever is alive or was a guardian here: later there must be none."""
         names = [f"wakeful-{pid}-{started}" for pid, started in self.alive()]
         self._cages |= {os.path.join(folder, name) for folder in available().values() for name in names}
-        for path in self.folder.glob(f"runs/*/{GUARDIAN}"):
-            self._cages |= set(json.loads(path.read_bytes()).get("cage", {}).values())
+        for path in self.folder.glob(f"runs/*/{STARTED}"):
+            who = identify(path.parent)
+            self._cages |= set(who.cage.values()) if who is not None else set()
 
     def check(self) -> None:
         """Nothing of this yard is alive, and no control group of it is left."""

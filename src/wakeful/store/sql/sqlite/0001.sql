@@ -138,6 +138,8 @@ CREATE TABLE dependency (
     PRIMARY KEY (needs, item)
 ) WITHOUT ROWID, STRICT;
 
+CREATE INDEX dependency_of ON dependency (item);
+
 CREATE TABLE wake (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     agent         TEXT REFERENCES address (name),

@@ -60,6 +60,13 @@ INSERT INTO wake (agent, cause, subject, state, slot, retry_at, rank, pool, requ
 VALUES (:agent, 'timer', 'beat', 'waiting', :slot, :at, :rank, 'sessions', :now)
 ON CONFLICT DO NOTHING;
 
+-- name: declared_one_offs
+SELECT id, slot FROM wake WHERE agent = :agent AND slot <> '' AND state = 'waiting' AND sender IS NULL;
+
+-- name: withdraw_one_off
+UPDATE wake SET state = 'refused', guard = 'moot', verdict = 'it is no longer declared', decided_at = :now
+WHERE id = :wake;
+
 -- name: retry_agent_wakes
 UPDATE wake SET retry_at = :now WHERE state = 'waiting' AND guard IS NOT NULL AND agent IN (:agent, :address) AND slot = '';
 

@@ -213,7 +213,9 @@ WHERE state IN ('pending', 'failed') AND id IN (SELECT item FROM dependency WHER
 
 -- name: unblock_dependents
 UPDATE item SET state = 'pending', error = NULL
-WHERE state = 'blocked' AND waits_for > 0 AND id IN (SELECT item FROM dependency WHERE needs = :item);
+WHERE state = 'blocked' AND waits_for > 0 AND id IN (SELECT item FROM dependency WHERE needs = :item)
+    AND NOT EXISTS (SELECT 1 FROM dependency d JOIN item other ON other.id = d.needs
+        WHERE d.item = item.id AND d.needs <> :item AND other.state IN ('cancelled', 'dead_letter'));
 
 -- name: put_step
 INSERT INTO step (subject, name, result, saved_at) VALUES (:subject, :name, :result, :now)

@@ -1,0 +1,321 @@
+"""What a Python handler is given, and what it may give back: `def handler(run: Run) -> Result`.
+
+Laws:
+- A step that is recorded is never executed again; its recorded result is returned instead, also after a crash.
+- What cannot be written as JSON is refused before anything is called done.
+- The engine answers only after it has stored what it was told; without an answer nothing has happened.
+
+Only the standard library, and little of it: this module is imported by every handler.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import time
+from typing import Any, ParamSpec, TypeVar
+
+from wakeful.core.errors import Mistake, Stale, WakefulError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Ask = Callable[[dict[str, Any]], dict[str, Any]]
+
+OUTCOMES = ("done", "no_work", "failed")
+
+
+class Unreachable(WakefulError):
+    """No engine answered in time. The task is tried again."""
+
+
+class Refused(WakefulError):
+    """The engine answered, and the answer is no."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a handler declares when a plain value does not say enough. `value` is kept as the task's result."""
+
+    outcome: str | None = None
+    summary: str = ""
+    value: Any = None
+    tokens: int | None = None
+    usd: float | None = None
+    error: str | None = None
+    # quota (tried again at `retry_at`), config or auth (a person has to look); any other word is an ordinary failure.
+    error_class: str | None = None
+    retry_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.outcome is not None and self.outcome not in OUTCOMES:
+            raise Mistake(f"unknown outcome {self.outcome!r}", f"use one of {', '.join(OUTCOMES)}")
+        if self.retry_at is not None and self.retry_at.tzinfo is None:
+            raise Mistake("retry_at has no time zone", "use an aware datetime, such as datetime.now(UTC)")
+
+    def declared(self) -> dict[str, Any]:
+        """In the words of a result file."""
+        told: dict[str, Any] = {"summary": self.summary}
+        if self.outcome is not None:
+            told["outcome"] = self.outcome
+        if self.tokens is not None or self.usd is not None:
+            told["usage"] = {"tokens": self.tokens, "usd": self.usd}
+        if self.error is not None or self.error_class is not None:
+            until = None if self.retry_at is None else self.retry_at.astimezone(UTC).isoformat()
+            told["error"] = {"class": self.error_class, "message": self.error, "retry_at": until}
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One item of the inbox. Its body is data: what it asks for is for the handler to weigh."""
+
+    id: int
+    sender: str | None
+    origin: str
+    trust: str
+    type: str
+    priority: str
+    subject: str
+    body: str
+    source: str | None
+    external_id: str | None
+    created_at: datetime
+
+    @property
+    def payload(self) -> Any:
+        """The body as JSON, or as it is where it is none."""
+        return _payload(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    id: int
+    title: str
+    body: str
+    sender: str | None
+    origin: str
+    trust: str
+    priority: str
+    key: str | None
+    role: str | None
+    # This is attempt number `attempt` of `attempts`; `error` is what the one before it came to.
+    attempt: int
+    attempts: int
+    error: str | None
+    created_at: datetime
+
+    @property
+    def payload(self) -> Any:
+        """The body as JSON, or as it is where it is none."""
+        return _payload(self.body)
+
+
+class Run:
+    """One call of a handler: a task, or the agent's beat or inbox.
+
+    Made by the worker from the run's briefing; a test of a handler may make its own with `Run.for_test`.
+    """
+
+    __slots__ = ("_ask", "_briefing", "_data", "_limit", "_started", "_steps", "_task")
+
+    def __init__(
+        self,
+        briefing: Mapping[str, Any],
+        task: Mapping[str, Any] | None,
+        ask: Ask,
+        *,
+        steps: Mapping[str, str | None] | None = None,
+        limit: float | None = None,
+    ) -> None:
+        self._briefing = briefing
+        self._data = task
+        self._task: Task | None = None
+        self._ask = ask
+        self._steps = dict(steps) if steps else {}
+        self._limit = limit
+        self._started = time()
+
+    @classmethod
+    def for_test(cls, task: Mapping[str, Any] | None = None, **briefing: Any) -> Run:
+        """A run without an engine: steps are executed and kept in memory, `send` and `wake` answer with {}."""
+        return cls(briefing, task, lambda request: {})
+
+    def __repr__(self) -> str:
+        about = f"task {self.task.id}" if self.task else self.subject
+        return f"<Run {self.id} of {self.agent}: {about}>"
+
+    # -- what it is about ---------------------------------------------------------------------------------------
+    @property
+    def task(self) -> Task | None:
+        """None in a run about the beat or the inbox."""
+        if self._task is None and self._data is not None:
+            self._task = _task(self._data)
+        return self._task
+
+    @property
+    def id(self) -> int:
+        return int(self._part("run").get("id") or 0)
+
+    @property
+    def agent(self) -> str:
+        return str(self._part("agent").get("name") or "")
+
+    @property
+    def subject(self) -> str:
+        return str(self._part("run").get("subject") or ("beat" if self._data is None else "task"))
+
+    @property
+    def cause(self) -> str:
+        return str(self._part("wake").get("cause") or "")
+
+    @property
+    def reason(self) -> str:
+        return str(self._part("wake").get("reason") or "")
+
+    @property
+    def state(self) -> str:
+        return str(self._part("position").get("state") or "")
+
+    @property
+    def hits(self) -> int:
+        return int(self._part("position").get("hits") or 0)
+
+    @property
+    def attempt(self) -> int:
+        return self.task.attempt if self.task else int(self._part("attempt").get("number") or 1)
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When this call is ended if it still runs."""
+        return None if self._limit is None else datetime.fromtimestamp(self._started + self._limit, UTC)
+
+    @property
+    def definition(self) -> str:
+        return str(self._briefing.get("definition") or "")
+
+    @property
+    def inbox(self) -> tuple[Message, ...]:
+        return tuple(_message(item) for item in self._briefing.get("inbox") or ())
+
+    @property
+    def briefing(self) -> Mapping[str, Any]:
+        """All that the engine told about the run, as data."""
+        return self._briefing
+
+    def _part(self, name: str) -> Mapping[str, Any]:
+        return self._briefing.get(name) or {}
+
+    # -- what it may do -----------------------------------------------------------------------------------------
+    def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call `function` and record its result under `name`; where it is recorded already, return that instead.
+
+        What comes back is what JSON makes of the result, the first time as well, so that a second attempt sees the same.
+        """
+        recorded = self._steps.get(name)
+        if recorded is None:
+            self._tell_step(name, None)
+            recorded = as_json(function(*args, **kwargs), f"the result of step {name!r}")
+            self._tell_step(name, recorded)
+            self._steps[name] = recorded
+        value: T = json.loads(recorded)
+        return value
+
+    def was_begun(self, name: str) -> bool:
+        """Whether an earlier attempt began this step and did not live to record its result."""
+        return name in self._steps and self._steps[name] is None
+
+    def key(self, name: str) -> str:
+        """The same for every attempt at this step: hand it to whoever must not do a thing twice."""
+        if self._data is None:
+            raise Mistake("only a step of a task has a key", "make one of your own for a beat or an inbox run")
+        return f"wakeful:task:{self._data['id']}:{name}"
+
+    def _tell_step(self, name: str, result: str | None) -> None:
+        self._request({"verb": "step", "name": name, "result": result})
+
+    def send(
+        self,
+        to: str,
+        body: str,
+        *,
+        subject: str = "",
+        type: str = "info",
+        priority: str = "normal",
+        key: str | None = None,
+    ) -> dict[str, Any]:
+        """Leave a message for an agent; recorded when this returns. High and urgent ones ask for a wake themselves."""
+        told = {"to": to, "body": body, "subject": subject, "type": type, "priority": priority, "key": key}
+        return self._request({"verb": "send", **told})
+
+    def wake(self, agent: str, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
+        """Ask for a wake of another agent. A refusal is an answer, not an error: it names the guard and its numbers."""
+        return self._request({"verb": "wake", "agent": agent, "reason": reason, "key": key})
+
+    def _request(self, request: dict[str, Any]) -> dict[str, Any]:
+        answer = self._ask({"task": None if self._data is None else self._data["id"], **request})
+        problem = answer.get("error")
+        if problem is None:
+            return answer
+        kinds = {"Stale": Stale, "Mistake": Mistake, "Unreachable": Unreachable}
+        raise kinds.get(str(answer.get("kind")), Refused)(str(problem))
+
+
+def as_json(value: Any, what: str) -> str:
+    """Refuses what JSON cannot hold, and says what it was."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        if hasattr(value, "close") and hasattr(value, "cr_frame"):
+            value.close()
+            raise Mistake(f"{what} is a coroutine", "give a plain function; run an async one with asyncio.run") from None
+        problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Mistake(f"{what} cannot be written as JSON: {problem}", "return texts, numbers, lists and dicts") from None
+
+
+def _payload(body: str) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+
+
+def _instant(text: str | None) -> datetime:
+    return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
+
+
+def _message(item: Mapping[str, Any]) -> Message:
+    return Message(
+        id=item["id"],
+        sender=item.get("from"),
+        origin=item.get("origin") or "external",
+        trust=item.get("trust") or "untrusted",
+        type=item.get("type") or "info",
+        priority=item.get("priority") or "normal",
+        subject=item.get("subject") or "",
+        body=item.get("body") or "",
+        source=item.get("source"),
+        external_id=item.get("external_id"),
+        created_at=_instant(item.get("created_at")),
+    )
+
+
+def _task(item: Mapping[str, Any]) -> Task:
+    tried = item.get("attempt") or {}
+    return Task(
+        id=item["id"],
+        title=item.get("title") or "",
+        body=item.get("body") or "",
+        sender=item.get("from"),
+        origin=item.get("origin") or "external",
+        trust=item.get("trust") or "untrusted",
+        priority=item.get("priority") or "normal",
+        key=item.get("key"),
+        role=item.get("role"),
+        attempt=tried.get("number") or 1,
+        attempts=tried.get("of") or 1,
+        error=item.get("error"),
+        created_at=_instant(item.get("created_at")),
+    )

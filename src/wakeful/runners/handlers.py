@@ -1,0 +1,255 @@
+"""A handler, found and called: what happens in the process that does the tasks of a worker's shifts.
+
+Laws:
+- A task ends with exactly one line, and only the process that was forked to do it says so.
+- Whatever a handler returns or raises is an end; what JSON cannot hold is refused before the task is called done.
+- A polite end (SIGTERM) unwinds the handler, so that its `finally` blocks run; after it this process is gone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from wakeful.core.errors import Mistake
+from wakeful.run import Result, Run, as_json
+from wakeful.runners.guardian import now
+from wakeful.runners.link import END, PART, REQUEST, SHIFT
+from wakeful.runners.output import mark_for
+from wakeful.runners.record import VERSION, Page
+
+# A result is stored with its task; a payload belongs elsewhere.
+MOST_RESULT = 1024 * 1024
+MOST_SUMMARY = 4_000
+MOST_TRACE = 3_000
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_DONE = {"exit_code": 0, "outcome": "done"}
+
+Handler = Callable[[Run], Any]
+Told = dict[str, Any]
+
+
+class Broken(Exception):
+    """A handler that cannot be called: for a person to mend."""
+
+
+def load(target: str, root: str) -> Handler:
+    """`package.module:function`, looked up from the fleet's folder first."""
+    module_name, _, name = target.partition(":")
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        missing = error.name or module_name
+        where = f"looked in {root} and where Python looks" if module_name.startswith(missing) else _trace(error)
+        raise Broken(f"cannot import {module_name}: no module named {missing} ({where})") from None
+    except BaseException as error:
+        raise Broken(f"cannot import {module_name}: {_trace(error)}") from None
+    for part in name.split("."):
+        if not hasattr(found, part):
+            near = difflib.get_close_matches(part, [known for known in dir(found) if callable(getattr(found, known))])
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise Broken(f"{module_name} has no function {name}{hint}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise Broken(f"{target} is a {type(found).__name__}, not a function")
+    handler: Handler = found
+    if inspect.iscoroutinefunction(found):
+        import asyncio  # noqa: F401  once, before anybody forks
+    return handler
+
+
+def _trace(error: BaseException, skip: int = 0) -> str:
+    """The last line first, for it says what happened; then where, the innermost last."""
+    last = "".join(traceback.format_exception_only(error)).strip()
+    place = error.__traceback__
+    for _ in range(skip):
+        place = place.tb_next if place is not None else None
+    trail = "".join(traceback.format_tb(place)).rstrip() if place is not None else ""
+    trail = trail if len(trail) <= MOST_TRACE else f"…{trail[-MOST_TRACE:]}"
+    return f"{last[:MOST_TRACE]}\n{trail}" if trail else last[:MOST_TRACE]
+
+
+class Hand:
+    def __init__(self, handler: Handler, connection: socket.socket, printing: int, mark: bytes, page: Page) -> None:
+        self.handler = handler
+        self.connection = connection
+        self.printing = printing
+        self.mark = mark
+        self.page = page
+        self.pid = os.getpid()
+        self.busy = False
+        self.ending = False
+        self.asked = 0
+        self.unread = b""
+        self.variables: dict[str, str] = {}
+        self.redactor: Any = None
+        self.runner: Any = None
+
+    def serve(self) -> None:
+        signal.signal(signal.SIGTERM, self._terminate)
+        while (line := self._line()) is not None:
+            if line[:1] == SHIFT:
+                self._shift(line[1:])
+
+    def _terminate(self, *_: object) -> None:
+        if not self.busy:
+            os._exit(128 + signal.SIGTERM)
+        self.ending = True
+        raise SystemExit(128 + signal.SIGTERM)
+
+    # -- the line to the worker ---------------------------------------------------------------------------------
+    def _line(self) -> bytes | None:
+        parts = [self.unread]
+        while b"\n" not in parts[-1]:
+            data = self.connection.recv(256 * 1024)
+            if not data:
+                return None
+            parts.append(data)
+        line, _, self.unread = b"".join(parts).partition(b"\n")
+        return line
+
+    def _ask(self, index: int, request: Told) -> Told:
+        """Until the engine, or the worker in its absence, has answered."""
+        self.asked += 1
+        number = f"{self.pid}-{self.asked}"
+        self.connection.sendall(b"%s%04x%s\n" % (REQUEST, index, json.dumps({**request, "number": number}).encode()))
+        while (line := self._line()) is not None:
+            answer = json.loads(line[1:])
+            if answer.pop("number", None) == number:
+                return dict(answer)
+        os._exit(1)
+
+    # -- a shift ------------------------------------------------------------------------------------------------
+    def _shift(self, message: bytes) -> None:
+        todo, control, body = message.split(PART, 2)
+        order, briefing = json.loads(control), json.loads(body)
+        self._dress(order["variables"])
+        self.redactor = _redactor(order["secrets"]) if order["secrets"] else None
+        known = {task["id"]: task for task in briefing.get("tasks") or ()}
+        tasks, steps, limit = order["tasks"], order["steps"], order["limit"]
+        for index in map(int, todo.split(b",")):
+            task = tasks[index]
+            run = Run(
+                briefing,
+                None if task is None else known.get(task, {"id": task}),
+                lambda request, index=index: self._ask(index, request),  # type: ignore[misc]
+                steps=steps.get(str(task)),
+                limit=limit,
+            )
+            began = now()
+            if self.page.begin(index, began):
+                self._perform(index, task, run, began)
+
+    def _dress(self, variables: dict[str, str]) -> None:
+        """The variables of this run, instead of those of the one before."""
+        for name in self.variables.keys() - variables.keys():
+            os.environ.pop(name, None)
+        os.environ.update(variables)
+        self.variables = variables
+
+    def _perform(self, index: int, task: int | None, run: Run, began: float) -> None:
+        if self.variables and task is not None:
+            os.environ["WAKEFUL_TASK_ID"] = str(task)
+            os.environ["WAKEFUL_ATTEMPT"] = str(run.attempt)
+        told = self._call(run)
+        if os.getpid() != self.pid:
+            os._exit(0)  # the handler forked, and its child came back here
+        if self.ending:
+            os._exit(128 + signal.SIGTERM)
+        ended = {"elapsed": round(now() - began, 6), "ended_at": round(time.time(), 3)}
+        record = json.dumps({"version": VERSION, "task": task, **told, **ended}).encode()
+        os.write(self.printing, mark_for(self.mark, index))
+        self.connection.sendall(b"%s%04x%s\n" % (END, index, record))
+        if told.get("out_of_memory"):
+            os._exit(0)  # a fresh process has the memory that this one may have lost
+
+    def _call(self, run: Run) -> Told:
+        try:
+            self.busy = True
+            value = self.handler(run)
+            if inspect.iscoroutine(value):
+                value = self._await(value)
+            told = _DONE if value is None else self._returned(value)
+        except SystemExit as leaving:
+            told = self._left(leaving)
+        except MemoryError as error:
+            told = {"exit_code": 1, "out_of_memory": True, "error": self._clean(_trace(error, 1))}
+        except Mistake as error:
+            told = {"exit_code": 1, "error_class": "other", "error": self._clean(_trace(error, 1))}
+        except BaseException as error:
+            told = {"exit_code": 1, "error": self._clean(_trace(error, 1))}
+        finally:
+            self.busy = False
+            self._flush()
+        return told
+
+    def _await(self, value: Any) -> Any:
+        if self.runner is None:
+            import asyncio
+
+            self.runner = asyncio.Runner()
+        return self.runner.run(value)
+
+    def _flush(self) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (AttributeError, OSError, ValueError):
+                continue
+
+    def _left(self, leaving: SystemExit) -> Told:
+        """`sys.exit` in a handler means for the task what it means for a process."""
+        if leaving.code is None or leaving.code == 0:
+            return _DONE
+        if isinstance(leaving.code, int):
+            return {"exit_code": leaving.code, "error": f"exit code {leaving.code}"}
+        return {"exit_code": 1, "error": self._clean(str(leaving.code))}
+
+    # -- what came back -----------------------------------------------------------------------------------------
+    def _returned(self, value: Any) -> Told:
+        if isinstance(value, Result):
+            told: Told = {"exit_code": 0, "declared": self._clean(json.dumps(value.declared()))}
+            value = value.value
+            if value is None:
+                return told
+        else:
+            told = dict(_DONE)
+        if isinstance(value, str):
+            text = self._clean(value)
+            if "declared" not in told:
+                del told["outcome"]
+                told["summary"] = text[:MOST_SUMMARY]
+        else:
+            text = self._clean(as_json(value, "the result"))
+        if len(text) > MOST_RESULT:
+            problem = f"the result is larger than {MOST_RESULT:,} characters ({len(text):,})"
+            raise Mistake(problem, "store it elsewhere and return where it is")
+        return {**told, "result": text}
+
+    def _clean(self, text: str) -> str:
+        """As the store can keep it, and without what is secret."""
+        text = _UNSTORABLE.sub("\ufffd", text)
+        if self.redactor is None:
+            return text
+        hidden: bytes = self.redactor.feed(text.encode()) + self.redactor.flush()
+        return hidden.decode(errors="replace")
+
+
+def _redactor(secrets: list[str]) -> Any:
+    from wakeful.runners.redaction import Redactor
+
+    return Redactor(secrets)

@@ -1,0 +1,48 @@
+"""Files that appear whole or not at all, and the clock that guardians and their callers share."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from itertools import count
+
+# Two threads of one process may write the same file at once.
+_serial = count()
+
+
+def now() -> float:
+    """Seconds since boot, suspended time included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def write_whole(path: str, value: object, *, sync: bool = False) -> None:
+    """Either the old file or the new one, never a part; with `sync`, on the disk when this returns."""
+    temporary = f"{path}.{os.getpid()}.{next(_serial)}"
+    file = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, json.dumps(value).encode())
+        if sync:
+            os.fsync(file)
+    finally:
+        os.close(file)
+    os.replace(temporary, path)
+    if sync:
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        os.fsync(folder)
+        os.close(folder)
+
+
+def create_whole(path: str, value: object) -> bool:
+    """Create a file with its content, or find that somebody else has: exclusive and whole at once."""
+    temporary = f"{path}.{os.getpid()}.{next(_serial)}"
+    file = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    os.write(file, json.dumps(value).encode())
+    os.close(file)
+    try:
+        os.link(temporary, path)
+        return True
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(temporary)
