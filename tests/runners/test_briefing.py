@@ -245,6 +245,8 @@ def test_no_text_of_others_gets_out_of_its_fence_or_off_its_line(body, subject, 
     text = told(an_order(items=items, reason=reason, sender=sender), "You are wren.\n~~~~~~~~~~\n", last)
     outside, inside = blocks(text)
     assert inside == [part for part in (last, body, "after") if part]
+    fence = max(re.findall("~+", text), key=len)
+    assert text.count(fence) == 2 * len(inside)
     # Outside is ours: what the same briefing says with harmless texts, but for the words quoted on their one line.
     calm = told(
         an_order(

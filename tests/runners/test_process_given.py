@@ -90,22 +90,22 @@ async def test_a_long_command_and_a_large_environment_arrive_whole(yard):
 # ---- told
 
 
-@pytest.mark.parametrize("code", [0, 1, 3, 127, 255])
 @real
-async def test_an_exit_code_is_told_as_it_was(yard, code):
-    held = await yard.runner.start(yard.assign(["/bin/sh", "-c", f"exit {code}"]))
-    ending = await held.wait()
-    assert (ending.exit_code, ending.signal, ending.lost) == (code, None, False)
-    assert read_outcome(ending) is (Outcome.failed if code else Outcome.done)
+async def test_an_exit_code_is_told_as_it_was(yard):
+    for code in (0, 1, 3, 127, 255):
+        held = await yard.runner.start(yard.assign(["/bin/sh", "-c", f"exit {code}"]))
+        ending = await held.wait()
+        assert (ending.exit_code, ending.signal, ending.lost) == (code, None, False)
+        assert read_outcome(ending) is (Outcome.failed if code else Outcome.done)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @real
-async def test_a_signal_that_ended_it_is_told(yard, number):
-    held = await yard.runner.start(agent(yard, agents.dies, int(number)))
-    ending = await held.wait()
-    assert (ending.exit_code, ending.signal, ending.by) == (None, number, None)
-    assert read_outcome(ending) is Outcome.failed
+async def test_a_signal_that_ended_it_is_told(yard):
+    for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        held = await yard.runner.start(agent(yard, agents.dies, int(number)))
+        ending = await held.wait()
+        assert (ending.exit_code, ending.signal, ending.by) == (None, number, None)
+        assert read_outcome(ending) is Outcome.failed
 
 
 @real
@@ -141,17 +141,16 @@ def impossible(yard):
     }
 
 
-@pytest.mark.parametrize("what", ["missing", "not on the path", "not executable", "no interpreter", "a folder", "no workdir", "too long"])
 @real
-async def test_what_cannot_be_executed_says_what_and_why_and_asks_for_a_change(yard, what):
-    command, changes, named = impossible(yard)[what]
-    assignment = yard.assign(command, **changes)
-    held = await yard.runner.start(assignment)
-    ending = await held.wait()
-    assert read_outcome(ending) is Outcome.failed
-    assert ending.result.error_class is ErrorClass.config
-    assert named in ending.result.error
-    assert yard.runner.find(assignment.folder) is Found.ended
+async def test_what_cannot_be_executed_says_what_and_why_and_asks_for_a_change(yard):
+    for what, (command, changes, named) in impossible(yard).items():
+        assignment = yard.assign(command, **changes)
+        held = await yard.runner.start(assignment)
+        ending = await held.wait()
+        assert read_outcome(ending) is Outcome.failed, what
+        assert ending.result.error_class is ErrorClass.config, what
+        assert named in ending.result.error, what
+        assert yard.runner.find(assignment.folder) is Found.ended, what
 
 
 @real

@@ -24,10 +24,11 @@ def soonness(verdict: Verdict) -> tuple[int, float]:
     if verdict.kind is VerdictKind.admit:
         return (0, 0.0)
     if verdict.kind is VerdictKind.refuse:
-        return (4, 0.0)
+        return (3, 0.0)
     if verdict.guard in ("busy", "slots"):
         return (1, 0.0)
-    return (2, verdict.until.timestamp()) if verdict.until else (3, 0.0)
+    # To wait for a pause without an end is no better answer than to be refused by whoever is there.
+    return (2, verdict.until.timestamp()) if verdict.until else (4, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

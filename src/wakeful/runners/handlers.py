@@ -17,6 +17,7 @@ import re
 import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -94,6 +95,7 @@ class Hand:
         self.busy = False
         self.ending = False
         self.asked = 0
+        self.turn = threading.Lock()
         self.unread = b""
         self.variables: dict[str, str] = {}
         self.redactor: Any = None
@@ -124,14 +126,16 @@ class Hand:
 
     def _ask(self, index: int, request: Told) -> Told:
         """Until the engine, or the worker in its absence, has answered."""
-        self.asked += 1
-        number = f"{self.pid}-{self.asked}"
-        self.connection.sendall(b"%s%04x%s\n" % (REQUEST, index, json.dumps({**request, "number": number}).encode()))
-        while (line := self._line()) is not None:
-            answer = json.loads(line[1:])
-            if answer.pop("number", None) == number:
-                return dict(answer)
-        os._exit(1)
+        with self.turn:
+            self.asked += 1
+            number = f"{self.pid}-{self.asked}"
+            asked = json.dumps({**request, "number": number}).encode()
+            self.connection.sendall(b"%s%04x%s\n" % (REQUEST, index, asked))
+            while (line := self._line()) is not None:
+                answer = json.loads(line[1:])
+                if answer.pop("number", None) == number:
+                    return dict(answer)
+            os._exit(1)  # the worker is gone, and so are we
 
     # -- a shift ------------------------------------------------------------------------------------------------
     def _shift(self, message: bytes) -> None:

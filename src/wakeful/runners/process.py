@@ -123,8 +123,7 @@ class ProcessRunner:
     async def start(self, assignment: Assignment) -> Held:
         order = _write_folder(assignment)
         for attempt in range(1, _TRIES + 1):
-            line = self._line if self._line is not None and self._line.alive else NurseryLine()
-            self._line = line
+            line = self._nursery()
             try:
                 async with self._crowd:
                     handle = await line.ask(order)
@@ -137,6 +136,14 @@ class ProcessRunner:
                 if attempt == _TRIES:
                     raise
         return self._hold(HeldRun(assignment.run, assignment.folder, handle))
+
+    def _nursery(self) -> NurseryLine:
+        if self._line is not None and not self._line.alive:
+            self._line.close()
+            self._line = None
+        if self._line is None:
+            self._line = NurseryLine()
+        return self._line
 
     def _hold(self, held: HeldRun) -> HeldRun:
         self._held.add(held)

@@ -64,6 +64,7 @@ class Declaring(Voiding):
         named = {"name": agent.name, "version": version, "declaration": body}
         self.session.run("put_agent", **named, address=agent.address, enabled=int(agent.enabled))
         self.session.run("put_declaration", **named, now=to_micros(now))
+        roles = {known["role"] for known in self.session.all("roles_of", agent=agent.name)}.union(agent.roles)
         self.session.run("forget_roles", agent=agent.name)
         if agent.enabled:
             for role in sorted(set(agent.roles)):
@@ -73,6 +74,7 @@ class Declaring(Voiding):
         self._time(agent, row, fleet, index, now)
         self._one_offs(agent, row is None, now)
         self._retry_all(agent.name, agent.address, now)
+        self._retry_roles(roles, now)
         self.event(EventKind.declared, now, agent=agent.name, fields={"version": version, "body": body})
 
     def _one_offs(self, agent: Agent, new: bool, now: datetime) -> None:
@@ -119,6 +121,7 @@ class Declaring(Voiding):
 
     def _remove(self, name: str, address: str, now: datetime) -> None:
         self.session.run("remove_agent", agent=name, now=to_micros(now))
+        self._retry_roles({row["role"] for row in self.session.all("roles_of", agent=name)}, now)
         self.session.run("forget_roles", agent=name)
         self.session.run("set_due", agent=name, due_at=None)
         self._retry_all(name, address, now)
@@ -126,6 +129,11 @@ class Declaring(Voiding):
 
     def _retry_all(self, name: str, address: str, now: datetime) -> None:
         self.session.run("retry_agent_wakes", agent=name, address=address, now=to_micros(now))
+
+    def _retry_roles(self, roles: set[str], now: datetime) -> None:
+        """Who waits for a role that this agent had or has may have waited for it alone."""
+        for role in sorted(roles):
+            self.session.run("retry_role_wakes", role=role, now=to_micros(now))
 
     def set(self, agent: str, settings: dict[str, Any], by: str, now: datetime) -> Agent:
         with self.session.transaction("set"):

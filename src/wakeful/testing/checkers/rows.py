@@ -158,12 +158,13 @@ def one_offs_fire_once(history: History, ledger: Ledger) -> Iterator[Violation]:
     for (name, slot), count in fired.items():
         if count > 1:
             yield Violation(rule=rule, what=f"{name} had {count} runs for {slot}")
-    waiting = {(row.wake.agent, row.wake.slot) for row in history.wakes.values() if row.state == "waiting"}
+    # One that came due while its agent was away has been refused, and told so.
+    asked = {(row.wake.agent, row.wake.slot) for row in history.wakes.values() if row.state != "admitted"}
     for name, agent in ledger.agents.items():
         for moment in agent.one_offs if ledger.lives(name) else ():
             slot = moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            if not fired[(name, slot)] and (name, slot) not in waiting:
-                yield Violation(rule=rule, what=f"{name} has neither a run nor a waiting wake for {slot}")
+            if not fired[(name, slot)] and (name, slot) not in asked:
+                yield Violation(rule=rule, what=f"{name} has neither a run nor a wake for {slot}")
 
 
 def pauses_match(history: History, ledger: Ledger) -> Iterator[Violation]:

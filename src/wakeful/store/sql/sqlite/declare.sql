@@ -70,6 +70,13 @@ WHERE id = :wake;
 -- name: retry_agent_wakes
 UPDATE wake SET retry_at = :now WHERE state = 'waiting' AND guard IS NOT NULL AND agent IN (:agent, :address) AND slot = '';
 
+-- name: roles_of
+SELECT role FROM role WHERE agent = :agent;
+
+-- name: retry_role_wakes
+UPDATE wake SET retry_at = :now
+WHERE state = 'waiting' AND guard IS NOT NULL AND agent IS NULL AND role = :role;
+
 -- name: put_pause
 INSERT INTO pause (scope, owner, reason, since, until) VALUES (:scope, :owner, :reason, :since, :until)
 ON CONFLICT (scope, owner) DO UPDATE SET reason = :reason, since = :since, until = :until;

@@ -1,0 +1,83 @@
+"""The shift that a worker has on its hands: what is still to do, until when, and what is told of each task."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+from wakeful.runners.guardian import FENCE_MARGIN, now
+from wakeful.runners.link import PART, SHIFT
+from wakeful.runners.record import VERSION, Page, Record, line
+
+
+class Duty:
+    def __init__(self, control: bytes, body: bytes, worker: str) -> None:
+        order: dict[str, Any] = json.loads(control)
+        self._parts = (control, body)
+        self.tasks: list[int | None] = order["tasks"]
+        self.todo = list(range(len(self.tasks)))
+        self.limit = float(order["limit"])
+        self.grace = float(order["grace"])
+        self.patience = float(order["patience"])
+        self.output_limit = int(order["output_limit"])
+        self.secrets: list[str] = order["secrets"]
+        self.by: str | None = None
+        self.taken_back: dict[int, str] = {}
+        self.call: dict[str, Any] | None = None
+        self.record = Record(order["folder"], order["run"], order["epoch"], self.tasks, worker)
+        self._base = now()
+        self._lease: float | None = order["lease"]
+        self.lease_at = float("inf")
+        if self._lease is not None:
+            self._leased_until(order["lease_until"])
+
+    def message(self) -> bytes:
+        """For the process that does what is still to do."""
+        self._base = now()
+        control, body = self._parts
+        todo = b",".join(b"%d" % index for index in self.todo)
+        return b"%s%s%s%s%s%s\n" % (SHIFT, todo, PART, control, PART, body)
+
+    def due(self, page: Page) -> float:
+        """When the task at hand must have ended."""
+        if not self.todo:
+            return float("inf")
+        began = page.began(self.todo[0])
+        return (began if began > 0 else self._base) + self.limit
+
+    def _leased_until(self, until: float) -> None:
+        self.lease_at = until - min(FENCE_MARGIN, float(self._lease or 0) / 3)
+
+    def renewed(self) -> bool:
+        """Whether the engine has written a later end of the lease meanwhile."""
+        try:
+            with open(os.path.join(self.record.folder, "lease")) as file:
+                self._leased_until(float(file.read()))
+        except (OSError, ValueError):
+            return False
+        return self.lease_at > now()
+
+    def end(self, index: int, content: bytes) -> None:
+        """A task has ended."""
+        self.todo.remove(index)
+        self._base = now()
+        if self.tasks[index] is None:
+            self.call = json.loads(content)
+
+    def ending(self, index: int, told: dict[str, Any], page: Page, printed: str = "") -> bytes:
+        """The line for a task that could not say itself how it ended."""
+        began = page.began(index)
+        record = {
+            "version": VERSION,
+            "task": self.tasks[index],
+            **told,
+            "elapsed": round(now() - began, 6) if began > 0 else 0.0,
+            "ended_at": round(time.time(), 3),
+        }
+        if printed:
+            record["output"] = printed
+        content = line(record)
+        self.end(index, content)
+        return content
