@@ -106,7 +106,9 @@ def test_a_result_that_cannot_be_read_is_a_failure_that_says_why(text, complaint
     assert outcome_of(result, output="NO-WORK") is Outcome.failed
 
 
-KEYS = st.sampled_from("outcome summary usage tokens usd error class retry_at message type result".split())
+KEYS = st.sampled_from(
+    ["outcome", "summary", "usage", "tokens", "usd", "error", "class", "retry_at", "message", "type", "result"]
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),

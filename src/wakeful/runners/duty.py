@@ -7,9 +7,10 @@ import os
 import time
 from typing import Any
 
-from wakeful.runners.guardian import FENCE_MARGIN, now
+from wakeful.runners.guardian import FENCE_MARGIN
 from wakeful.runners.link import PART, SHIFT
 from wakeful.runners.record import VERSION, Page, Record, line
+from wakeful.runners.whole import now
 
 
 class Duty:

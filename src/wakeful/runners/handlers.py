@@ -25,10 +25,10 @@ from typing import Any
 
 from wakeful.core.errors import Mistake
 from wakeful.run import Result, Run, as_json
-from wakeful.runners.guardian import now
 from wakeful.runners.link import END, PART, REQUEST, SHIFT
 from wakeful.runners.output import mark_for
 from wakeful.runners.record import VERSION, Page
+from wakeful.runners.whole import now
 
 # A result is stored with its task; a payload belongs elsewhere.
 MOST_RESULT = 1024 * 1024

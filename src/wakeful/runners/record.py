@@ -15,7 +15,8 @@ import os
 import time
 from typing import Any
 
-from wakeful.runners.guardian import RECORD_VERSION, now, write_whole
+from wakeful.runners.guardian import RECORD_VERSION
+from wakeful.runners.whole import create_whole, now, write_whole
 
 TASKS = "tasks.jsonl"
 PAGE = "page"
@@ -73,18 +74,16 @@ class Record:
         self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o600)
         self.header = line({"version": VERSION, "run": run, "epoch": epoch, "tasks": tasks, "worker": worker})
 
-    def claim(self, who: bytes, guardian: str | None) -> bool:
-        """Whether the run is ours to begin. Whose it is, is said before."""
-        if guardian is not None:
-            _link(guardian, os.path.join(self.folder, "guardian.json"))
+    def claim(self, holder: str | None) -> bool:
+        """Whether the run is ours to begin. `holder` is the file that says who guards us; the same says it of the run."""
         self.append(self.header)
         path = os.path.join(self.folder, "started")
+        if holder is None:
+            return create_whole(path, {})
         try:
-            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            os.link(holder, path)
         except FileExistsError:
             return False
-        os.write(file, who)
-        os.close(file)
         return True
 
     def append(self, lines: bytes) -> None:
@@ -131,18 +130,6 @@ class Record:
 
 def line(value: Line) -> bytes:
     return json.dumps(value).encode() + b"\n"
-
-
-def _link(source: str, target: str) -> None:
-    """The same guardian holds the run and its worker: the same file says so, where the file system can."""
-    try:
-        os.link(source, target)
-    except FileExistsError:
-        os.unlink(target)
-        _link(source, target)
-    except OSError:
-        with open(source, "rb") as file:
-            write_whole(target, json.load(file))
 
 
 def read_record(folder: str) -> list[Line]:

@@ -16,17 +16,17 @@ import os
 import select
 import signal
 import sys
-import time
 from typing import Any
 
-from wakeful.runners.cage import Cage
+from wakeful.runners.audience import Audience
+from wakeful.runners.blame import TIMED_OUT, Told, asked_by, crashed, in_words
 from wakeful.runners.child import Child, fork, settle_in
 from wakeful.runners.duty import Duty
-from wakeful.runners.guardian import now
 from wakeful.runners.handlers import Broken, Handler, load
-from wakeful.runners.link import ANSWER, END, HELLO, PART, REQUEST, SHIFT, STOP, VETOED, Wire, accept, listen
+from wakeful.runners.link import ANSWER, END, HELLO, PART, REQUEST, SHIFT, STOP, VETOED, Wire
 from wakeful.runners.processes import descendants, signal_all
 from wakeful.runners.record import VERSION, Page, line
+from wakeful.runners.whole import now
 
 # In seconds: how long nobody may call at first; how often the clock is looked at, for suspended time does not count in a
 # poll; how long after a shift what it left behind is looked for.
@@ -36,6 +36,7 @@ _SWEEP = 0.1
 # So many forks that end before they have begun anything, and the next task is told.
 _BARREN = 3
 _WHOLE = -1
+_NEVER = float("inf")
 
 
 class Worker:
@@ -43,37 +44,35 @@ class Worker:
         self.folder = folder
         with open(os.path.join(folder, "briefing.json"), "rb") as file:
             self.settings: dict[str, Any] = json.load(file)
-        self.listener = listen(folder)
+        self.audience = Audience(folder)
         self.page = Page(folder)
-        self.engines: list[Wire] = []
-        self.called = False
         self.born = now()
         self.child: Child | None = None
         self.duty: Duty | None = None
-        # What the handler asks and nobody has answered: its number, the request, since when nobody listens.
-        self.asking: tuple[str, bytes, float] | None = None
         self.barren = 0
-        self.sweep_at: float | None = None
+        self.sweep_at = _NEVER
         self.leaving = False
         self.handler: Handler | None = None
         self.broken: str | None = None
-        self.module: tuple[str, int] | None = None
+        self.hello = b""
 
     # -- coming up ----------------------------------------------------------------------------------------------
     def prepare(self) -> None:
         settle_in()
+        module = None
         try:
             self.handler = load(self.settings["handler"], self.settings["root"])
-            self.module = _module_of(self.settings["handler"])
+            module = _module_of(self.settings["handler"])
         except Broken as problem:
             self.broken = str(problem)
-        self.bell, ring = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        hello = {"version": VERSION, "pid": os.getpid(), "broken": self.broken, "module": module}
+        self.hello = HELLO + line(hello)
+        self.bell, self.ring = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         for number in (signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
-        signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
-        self.ring = ring
+        signal.set_wakeup_fd(self.ring, warn_on_full_buffer=False)
         self._fork()
 
     def _fork(self) -> None:
@@ -82,9 +81,7 @@ class Worker:
 
     def _let_go(self) -> None:
         """In the forked process."""
-        self.listener.close()
-        for wire in self.engines:
-            wire.close()
+        self.audience.close()
         if self.duty is not None:
             self.duty.record.close(sync=False)
         os.close(self.bell)
@@ -99,118 +96,91 @@ class Worker:
             self.child.end(politely=False)
 
     def _finished(self) -> bool:
-        if self.duty is not None or any(wire.behind for wire in self.engines):
+        if self.duty is not None or self.audience.behind:
             return False
-        waited = self.called or now() - self.born > _UNCALLED
-        return self.leaving or (not self.engines and waited)
+        waited = self.audience.called or now() - self.born > _UNCALLED
+        return self.leaving or (waited and not self.audience)
 
     def _watch(self) -> None:
         poller = select.poll()
         poller.register(self.bell, select.POLLIN)
-        poller.register(self.listener, select.POLLIN)
-        wires = {wire.fileno(): wire for wire in self.engines}
+        poller.register(self.audience.listener, select.POLLIN)
+        wires = {wire.fileno(): wire for wire in self.audience.wires}
         child = self.child
         if child is not None:
-            wires[child.wire.fileno()] = child.wire
+            if not child.wire.closed:
+                wires[child.wire.fileno()] = child.wire
             if not child.output.at_end:
                 poller.register(child.output.pipe, select.POLLIN)
         for number, wire in wires.items():
             poller.register(number, select.POLLIN | (select.POLLOUT if wire.behind else 0))
-        ready = dict(poller.poll(self._patience() * 1000))
+        ready = {number for number, _ in poller.poll(self._patience() * 1000)}
+        if child is not None and child.output.pipe in ready:
+            child.output.read()
+        for number in ready & wires.keys():
+            self._hear(wires[number])
         if self.bell in ready:
             self._heed()
-        if self.listener.fileno() in ready:
-            self._welcome()
-        for number, wire in wires.items():
-            if number in ready:
-                self._hear(wire)
-        if child is not None and child is self.child and child.output.pipe in ready:
-            child.output.read()
+        if self.audience.listener.fileno() in ready:
+            self.audience.welcome(self.hello, b"" if self.duty is None else self.duty.record.replay())
 
     def _hear(self, wire: Wire) -> None:
         wire.flush()
-        lines = wire.receive() if not wire.closed else []
+        lines = [] if wire.closed else wire.receive()
         if self.child is not None and wire is self.child.wire:
             self._hear_child(lines)
             return
         for each in lines:
-            self._heed_engine(wire, each[:1], each[1:])
-        if wire.closed and wire in self.engines:
-            self._forget(wire)
+            self._hear_engine(wire, each[:1], each[1:])
+        if wire.closed:
+            self.audience.forget(wire)
 
     def _patience(self) -> float:
-        until = [self.born + _UNCALLED] if not self.called else []
         child, duty = self.child, self.duty
-        if duty is not None:
-            until += [duty.lease_at, duty.due(self.page) if child is None or child.condemned is None else duty.lease_at]
-            until.append(now() + _LOOK)
+        until = self.sweep_at if self.audience.called else min(self.sweep_at, self.born + _UNCALLED)
         if child is not None and child.kill_at is not None:
-            until.append(child.kill_at)
-        if self.asking is not None and not self.engines and duty is not None:
-            until.append(self.asking[2] + duty.patience)
-        if self.sweep_at is not None:
-            until.append(self.sweep_at)
-        return max(min(until) - now(), 0.0) if until else 3600.0
+            until = min(until, child.kill_at)
+        if duty is not None:
+            unanswered = self.audience.alone_since + duty.patience
+            due = _NEVER if child is not None and child.condemned is not None else duty.due(self.page)
+            until = min(until, duty.lease_at, due, unanswered, now() + _LOOK)
+        return 3600.0 if until == _NEVER else max(until - now(), 0.0)
 
     def _look_at_the_clock(self) -> None:
-        moment, duty, child = now(), self.duty, self.child
-        if duty is not None and moment >= duty.lease_at and not duty.renewed():
-            self._stop("fencing", at_once=True)
-        if duty is not None and child is not None and child.condemned is None and moment >= duty.due(self.page):
-            self._condemn(duty.todo[0], moment + duty.grace)
+        moment, child = now(), self.child
+        if self.duty is not None:
+            self._look_at_the_limits(self.duty, moment)
         if child is not None and child.kill_at is not None and moment >= child.kill_at:
+            # Again, until it is gone.
             child.kill_at = moment + 0.05
             child.end(politely=False)
-        if self.asking is not None and not self.engines and duty is not None:
-            number, _, since = self.asking
-            if moment >= since + duty.patience:
-                problem = f"no engine has answered for {duty.patience:g} s"
-                self._answer(number, {"number": number, "error": problem, "kind": "Unreachable"})
-        if self.sweep_at is not None and moment >= self.sweep_at:
-            self.sweep_at = None
+        if moment >= self.sweep_at:
+            self.sweep_at = _NEVER
             self._sweep()
 
-    # -- those who are told -------------------------------------------------------------------------------------
-    def _welcome(self) -> None:
-        wire = accept(self.listener)
-        if wire is None:
-            return
-        self.called = True
-        self.engines.append(wire)
-        hello = {"version": VERSION, "pid": os.getpid(), "broken": self.broken, "module": self.module}
-        wire.send(HELLO + line(hello))
-        if self.duty is not None:
-            wire.send(self.duty.record.replay())
-        if self.asking is not None:
-            wire.send(self.asking[1])
+    def _look_at_the_limits(self, duty: Duty, moment: float) -> None:
+        child = self.child
+        if moment >= duty.lease_at and not duty.renewed():
+            self._stop("fencing", at_once=True)
+        elif child is not None and child.condemned is None and moment >= duty.due(self.page):
+            self._condemn(duty.todo[0], moment + duty.grace)
+        if moment >= self.audience.alone_since + duty.patience:
+            problem = f"no engine has answered for {duty.patience:g} s"
+            self._answer({"number": self.audience.question, "error": problem, "kind": "Unreachable"})
 
-    def _forget(self, wire: Wire) -> None:
-        self.engines.remove(wire)
-        wire.close()
-        if self.asking is not None:
-            number, request, _ = self.asking
-            self.asking = (number, request, now())
-            if self.engines:
-                self.engines[-1].send(request)
-
-    def _tell(self, lines: bytes) -> None:
-        for wire in self.engines:
-            wire.send(lines)
-
-    def _heed_engine(self, wire: Wire, letter: bytes, content: bytes) -> None:
+    # -- what engines say ---------------------------------------------------------------------------------------
+    def _hear_engine(self, wire: Wire, letter: bytes, content: bytes) -> None:
         if letter == SHIFT and self.duty is None:
             self._begin(wire, content)
         elif letter == ANSWER:
-            answer = json.loads(content)
-            self._answer(answer.get("number"), answer)
+            self._answer(json.loads(content))
         elif letter == STOP and self.duty is not None:
             request = json.loads(content)
-            if request.get("run") == self.duty.record.run:
+            if request["run"] == self.duty.record.run:
                 self._stop(request["by"], at_once=request["at_once"], task=request.get("task", _WHOLE))
 
-    def _answer(self, number: str, answer: dict[str, Any]) -> None:
-        if self.asking is not None and self.asking[0] == number and self.child is not None:
-            self.asking = None
+    def _answer(self, answer: Told) -> None:
+        if self.audience.settled(str(answer.get("number"))) and self.child is not None:
             self.child.wire.send(ANSWER + line(answer))
 
     # -- a shift ------------------------------------------------------------------------------------------------
@@ -218,12 +188,12 @@ class Worker:
         control, _, body = content.partition(PART)
         duty = Duty(control, body, self.folder)
         self.page.reset(duty.record.run)
-        if not duty.record.claim(b"worker", os.path.join(self.folder, "guardian.json")):
+        if not duty.record.claim(os.path.join(self.folder, "started")):
             duty.record.close(sync=False)
             wire.send(VETOED + line({"run": duty.record.run}))
             return
-        self.duty, self.barren, self.sweep_at = duty, 0, None
-        self._tell(duty.record.header)
+        self.duty, self.barren, self.sweep_at = duty, 0, _NEVER
+        self.audience.tell(duty.record.header)
         if self.broken is not None:
             self.leaving = True
             self._end_rest({"exit_code": 1, "error": self.broken, "error_class": "config"})
@@ -232,11 +202,7 @@ class Worker:
             self._fork()
         assert self.child is not None
         self.child.output.begin(os.path.join(duty.record.folder, "stdout"), duty.output_limit, duty.secrets)
-        self._dispatch()
-
-    def _dispatch(self) -> None:
-        assert self.duty is not None and self.child is not None
-        self.child.wire.send(self.duty.message())
+        self.child.wire.send(duty.message())
 
     def _hear_child(self, lines: list[bytes]) -> None:
         ended = b""
@@ -245,10 +211,7 @@ class Worker:
             if letter == END:
                 ended += self._ended(index, content)
             elif letter == REQUEST and self.duty is not None:
-                request = REQUEST + content + b"\n"
-                self.asking = (json.loads(content)["number"], request, now())
-                if self.engines:
-                    self.engines[-1].send(request)
+                self.audience.ask(json.loads(content)["number"], REQUEST + content + b"\n")
         if ended:
             self._note(ended)
 
@@ -259,27 +222,28 @@ class Worker:
             return b""
         printed = child.output.take(index)
         if printed:
-            content = b'%s,"output":%s}' % (content[:-1], json.dumps(printed).encode())
+            content = b'%s, "output": %s}' % (content[:-1], json.dumps(printed).encode())
         duty.end(index, content)
         return content + b"\n"
 
     def _note(self, lines: bytes) -> None:
-        assert self.duty is not None
-        self.barren = 0
-        self.duty.record.append(lines)
-        self._tell(lines)
-        if not self.duty.todo:
-            self._over()
-
-    def _over(self) -> None:
-        duty, child = self.duty, self.child
+        duty = self.duty
         assert duty is not None
+        self.barren = 0
+        duty.record.append(lines)
+        self.audience.tell(lines)
+        if not duty.todo:
+            self._over(duty)
+
+    def _over(self, duty: Duty) -> None:
+        child = self.child
         if child is not None:
             child.output.finish()
-        self._tell(duty.record.finish(by=duty.by, call=duty.call))
-        # Who is told stores it; a sync for each shift would cost more than its tasks. Without anybody, this is all there is.
-        duty.record.close(sync=not self.engines)
-        self.duty = self.asking = None
+        self.audience.tell(duty.record.finish(by=duty.by, call=duty.call))
+        # Who is told stores it, and to sync each shift would cost more than its tasks. With nobody there, this is all there is.
+        duty.record.close(sync=not self.audience)
+        self.duty = None
+        self.audience.hush()
         self.sweep_at = now() + _SWEEP
         if child is not None:
             child.shifts += 1
@@ -298,17 +262,16 @@ class Worker:
             self._stop_one(duty, task, by, kill_at)
             return
         duty.by = duty.by or by
-        duty.lease_at = float("inf")
+        duty.lease_at = _NEVER
         if child is None:
             self._end_rest({"by": duty.by})
-        else:
-            for index in duty.todo:
-                self.page.take_back(index)
-            self._condemn(_WHOLE, kill_at)
+            return
+        for index in duty.todo:
+            self.page.take_back(index)
+        self._condemn(_WHOLE, kill_at)
 
     def _stop_one(self, duty: Duty, task: int | None, by: str, kill_at: float) -> None:
-        indexes = [index for index in duty.todo if duty.tasks[index] == task]
-        for index in indexes:
+        for index in [index for index in duty.todo if duty.tasks[index] == task]:
             duty.taken_back[index] = by
             if self.page.began(index) > 0:
                 self._condemn(index, kill_at)
@@ -330,7 +293,7 @@ class Worker:
         if signal.SIGTERM in numbers:
             self.leaving = True
             if self.duty is not None:
-                by, at_once = _asked_by(self.folder)
+                by, at_once = asked_by(self.folder)
                 self._stop(by, at_once=at_once)
         while True:
             try:
@@ -340,68 +303,64 @@ class Worker:
             if pid == 0:
                 return
             if self.child is not None and pid == self.child.pid:
-                self._bury(status)
+                self._bury(self.child, status)
 
-    def _bury(self, status: int) -> None:
-        child, duty = self.child, self.duty
-        assert child is not None
-        while lines := child.wire.receive():
+    def _bury(self, child: Child, status: int) -> None:
+        """The process that did the tasks is gone: what it said last is heard, who went with it is told, the rest goes on."""
+        while not child.wire.closed and (lines := child.wire.receive()):
             self._hear_child(lines)
-        duty = self.duty
-        self.child, self.asking = None, None
+        self.child = None
+        self.audience.hush()
         self._sweep()
-        if duty is None:
-            child.close()
+        duty = self.duty
+        if duty is not None:
+            told = self._blame(child, duty, status)
+            goes_on = duty.by is None and not self.leaving
+            if told and not goes_on:
+                child.output.finish()
+            if goes_on and duty.todo:
+                self._go_on(child, duty)
+            if told:
+                self._note(told)
+            if self.duty is not None and not goes_on:
+                self._end_rest({"by": duty.by or "the end of its worker"})
+        if self.child is None and not self.leaving:
             self._fork()
-            return
-        lines_of_end = self._blame(child, duty, status)
-        if duty.by is None and duty.todo and not self.leaving:
-            self._fork()
-            assert self.child is not None
-            self.child.output.resume(child.output)
-        else:
-            child.output.finish()
+        child.output.finish()
         child.close()
-        if lines_of_end:
-            self._note(lines_of_end)
-        if self.duty is not None and self.child is not None:
-            self._dispatch()
-        elif self.duty is not None:
-            self._end_rest({"by": duty.by or "the end of its worker"})
+
+    def _go_on(self, before: Child, duty: Duty) -> None:
+        self._fork()
+        assert self.child is not None
+        self.child.output.resume(before.output)
+        self.child.wire.send(duty.message())
 
     def _blame(self, child: Child, duty: Duty, status: int) -> bytes:
         """The line for the task that went with its process, if one had begun."""
         begun = [index for index in duty.todo if self.page.began(index) > 0]
         printed = child.output.take_rest()
-        self.barren += 1
         if not begun:
-            if self.barren < _BARREN or duty.by is not None or not duty.todo:
+            self.barren += 1
+            if self.barren < _BARREN or duty.by is not None:
                 return b""
-            error = f"the process that should do it ended {_BARREN} times before it began ({_status(status)})"
+            error = f"the process that should do it {in_words(status)} before it began, {_BARREN} times"
             return duty.ending(duty.todo[0], {"exit_code": 1, "error": error}, self.page, printed)
-        (index, *_) = begun
+        index = begun[0]
         by = duty.by or duty.taken_back.get(index)
         if by is not None:
-            told: dict[str, Any] = {"by": by}
+            told: Told = {"by": by}
         elif child.condemned == index:
-            told = {"timed_out": True}
+            told = TIMED_OUT
         elif child.condemned is not None:
-            # The task that it was to be ended for had just ended by itself.
+            # The task for whose sake it was ended had just ended by itself.
             told = {"by": "the late end of the task before it"}
         else:
-            told = self._crash(status)
+            told = crashed(status, self.folder)
+            # Another worker has another cage, which counts afresh.
+            self.retire = bool(told.get("out_of_memory"))
         return duty.ending(index, told, self.page, printed)
 
-    def _crash(self, status: int) -> dict[str, Any]:
-        if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
-            exhausted = number == signal.SIGKILL and _cage(self.folder).out_of_memory()
-            self.leaving = self.leaving or exhausted  # another worker, with another cage, counts afresh
-            return {"signal": number, "out_of_memory": exhausted, "error": f"its process was {_status(status)}"}
-        # Whatever it says, a process that ends within a task has not done it.
-        return {"exit_code": os.WEXITSTATUS(status) or None, "error": f"its process {_status(status)} within the task"}
-
-    def _end_rest(self, told: dict[str, Any]) -> None:
+    def _end_rest(self, told: Told) -> None:
         duty = self.duty
         assert duty is not None
         self._note(b"".join([duty.ending(index, told, self.page) for index in list(duty.todo)]))
@@ -410,33 +369,6 @@ class Worker:
         """What tasks have left behind has come down to us; the process that does them keeps its own children."""
         kept = set() if self.child is None else {self.child.pid, *descendants(self.child.pid)}
         signal_all([pid for pid in descendants(os.getpid()) if pid not in kept], signal.SIGKILL)
-
-
-def _status(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        try:
-            return f"ended by {signal.Signals(number).name}"
-        except ValueError:
-            return f"ended by signal {number}"
-    return f"ended with exit code {os.WEXITSTATUS(status)}"
-
-
-def _asked_by(folder: str) -> tuple[str, bool]:
-    try:
-        with open(os.path.join(folder, "stop.json"), "rb") as file:
-            request = json.load(file)
-        return str(request["by"]), bool(request["at_once"])
-    except (OSError, ValueError, KeyError):
-        return "a signal to its worker", False
-
-
-def _cage(folder: str) -> Cage:
-    try:
-        with open(os.path.join(folder, "guardian.json"), "rb") as file:
-            return Cage(dict(json.load(file).get("cage", {})))
-    except (OSError, ValueError):
-        return Cage({})
 
 
 def _module_of(target: str) -> tuple[str, int] | None:

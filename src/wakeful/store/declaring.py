@@ -64,23 +64,31 @@ class Declaring(Voiding):
         named = {"name": agent.name, "version": version, "declaration": body}
         self.session.run("put_agent", **named, address=agent.address, enabled=int(agent.enabled))
         self.session.run("put_declaration", **named, now=to_micros(now))
-        roles = {known["role"] for known in self.session.all("roles_of", agent=agent.name)}.union(agent.roles)
-        self.session.run("forget_roles", agent=agent.name)
+        if row is not None:
+            self._let_go(agent, row, now)
         if agent.enabled:
             for role in sorted(set(agent.roles)):
                 self.session.run("put_role", role=role, agent=agent.name)
-            if row and (row["removed_at"] is not None or not row["enabled"]):
-                self.session.run("ring_again", agent=agent.name, address=agent.address)
         self._time(agent, row, fleet, index, now)
         self._one_offs(agent, row is None, now)
-        self._retry_all(agent.name, agent.address, now)
-        self._retry_roles(roles, now)
+        self._retry_roles(set(agent.roles), now)
         self.event(EventKind.declared, now, agent=agent.name, fields={"version": version, "body": body})
+
+    def _let_go(self, agent: Agent, row: Row, now: datetime) -> None:
+        """What hung on the old declaration: its roles, and whoever waited for what may have changed."""
+        self._forget_roles(agent.name, now)
+        if agent.enabled and (row["removed_at"] is not None or not row["enabled"]):
+            self.session.run("ring_again", agent=agent.name, address=agent.address)
+        self._retry_all(agent.name, agent.address, now)
+
+    def _forget_roles(self, name: str, now: datetime) -> None:
+        self._retry_roles({row["role"] for row in self.session.all("roles_of", agent=name)}, now)
+        self.session.run("forget_roles", agent=name)
 
     def _one_offs(self, agent: Agent, new: bool, now: datetime) -> None:
         """Each declared instant waits as a wake, once; what is withdrawn does not fire, nor what was never ours."""
         declared = {write_time(moment): moment for moment in agent.one_offs if not new or moment > now}
-        for row in self.session.all("declared_one_offs", agent=agent.name):
+        for row in [] if new else self.session.all("declared_one_offs", agent=agent.name):
             if row["slot"] not in declared:
                 self.session.run("withdraw_one_off", wake=row["id"], now=to_micros(now))
                 fields = {"cause": "timer", "subject": "beat", "charged": False, "withdrawn": row["slot"]}
@@ -98,7 +106,7 @@ class Declaring(Voiding):
     def _time(self, agent: Agent, row: Row | None, fleet: Fleet, index: int, now: datetime) -> None:
         """A new agent gets its first beat; a changed one keeps its beat, or a sooner one if it now has one."""
         zone = ZoneInfo(agent.timezone)
-        standing = self.session.one("standing_row", agent=agent.name)
+        standing = self.session.one("standing_row", agent=agent.name) if row else None
         position = begin(agent.lifecycle)
         due: datetime | None
         if not agent.enabled:
@@ -121,8 +129,7 @@ class Declaring(Voiding):
 
     def _remove(self, name: str, address: str, now: datetime) -> None:
         self.session.run("remove_agent", agent=name, now=to_micros(now))
-        self._retry_roles({row["role"] for row in self.session.all("roles_of", agent=name)}, now)
-        self.session.run("forget_roles", agent=name)
+        self._forget_roles(name, now)
         self.session.run("set_due", agent=name, due_at=None)
         self._retry_all(name, address, now)
         self.event(EventKind.removed, now, agent=name)

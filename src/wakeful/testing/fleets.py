@@ -85,7 +85,7 @@ def draw_agent(dice: Random, name: str, timezone: str, start: datetime) -> Agent
     timed = cadence.base is not None or cadence.schedule is not None
     lifecycle = draw_lifecycle(dice) if timed else SINGLE
     runner = Runner.handler if dice.random() < 0.25 else Runner.process
-    hours = [dice.randrange(2, 40) for _ in range(dice.randint(1, 2))] if dice.random() < 0.25 else []
+    hours = [dice.randrange(2, 40) for _ in range(dice.randint(1, 2))] if dice.random() < 0.35 else []
     roles = tuple(role for role in ROLES if dice.random() < 0.4)
     return Agent(
         name=name,
@@ -162,7 +162,7 @@ def draw_limits(dice: Random) -> Limits:
 
 EDITS = (
     *("cadence", "cadence", "lifecycle", "lifecycle", "lifecycle", "shrink", "shrink"),
-    *("limits", "remove", "add", "disable", "failures"),
+    *("limits", "remove", "add", "disable", "failures", "one_offs"),
 )
 
 
@@ -192,6 +192,10 @@ def edit_fleet(dice: Random, fleet: Fleet, start: datetime, running: Sequence[st
             if absent:
                 drawn = draw_agent(dice, dice.choice(absent), agent.timezone, start)
                 agents.append(_shared(drawn, fleet.sessions, fleet.workers, _budget_of(agent)))
+        case "one_offs":
+            hours = [dice.randrange(2, 40) for _ in range(dice.randint(0, 2))]
+            moments = {start + timedelta(hours=hour) for hour in hours}
+            agents[index] = replace(agent, one_offs=tuple(sorted(moments)))
         case "disable":
             agents[index] = replace(agent, enabled=not agent.enabled)
         case _:

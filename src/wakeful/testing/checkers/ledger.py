@@ -73,6 +73,7 @@ class Ledger:
         self.history = history
         self.agents: dict[str, Agent] = {}
         self.gone: set[str] = set()
+        self.first_declared: dict[str, datetime] = {}
         self.versions: Counter[str] = Counter()
         self.lifecycles: dict[tuple[str, int], Lifecycle] = {}
         self.places: dict[str, Place] = {}
@@ -113,6 +114,7 @@ class Ledger:
         self._bare[name] = agent
         self.agents[name] = agent = _overridden(agent, self._overrides[name])
         self.gone.discard(name)
+        self.first_declared.setdefault(name, event.at)
         self._next_version(name, agent)
         place = self.places.setdefault(name, Place(state=agent.lifecycle.start))
         if not agent.enabled:

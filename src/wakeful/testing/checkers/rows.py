@@ -163,7 +163,11 @@ def one_offs_fire_once(history: History, ledger: Ledger) -> Iterator[Violation]:
     for name, agent in ledger.agents.items():
         for moment in agent.one_offs if ledger.lives(name) else ():
             slot = moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            if not fired[(name, slot)] and (name, slot) not in asked:
+            if moment <= ledger.first_declared[name]:
+                if fired[(name, slot)]:
+                    what = f"{name} was first declared after {slot}, and ran for it"
+                    yield Violation(rule=rule, what=what)
+            elif not fired[(name, slot)] and (name, slot) not in asked:
                 yield Violation(rule=rule, what=f"{name} has neither a run nor a wake for {slot}")
 
 

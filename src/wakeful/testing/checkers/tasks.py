@@ -43,7 +43,7 @@ class Queue:
             return
         said = self.history.said[item.id]
         job = Job(row=item, said=said, not_before=said.not_before)
-        if any(self.jobs[need].state in ("cancelled", "dead_letter") for need in said.depends_on):
+        if self.dead(job):
             job.state = "blocked"
         self.jobs[item.id] = job
 
@@ -69,6 +69,10 @@ class Queue:
     # -- its turn ---------------------------------------------------------------------------------------------
     def waits_for(self, job: Job) -> list[int]:
         return [need for need in job.said.depends_on if self.jobs[need].state != "completed"]
+
+    def dead(self, job: Job) -> list[int]:
+        """Its dependencies that will never be completed."""
+        return [need for need in job.said.depends_on if self.jobs[need].state in ("cancelled", "dead_letter")]
 
     def elders(self, job: Job) -> list[int]:
         if job.said.key is None:
@@ -156,7 +160,7 @@ class Queue:
             return
         job.state, job.attempts = "pending", 0
         for other in self.jobs.values():
-            if other.state == "blocked" and job.row.id in other.said.depends_on and self.waits_for(other):
+            if other.state == "blocked" and job.row.id in other.said.depends_on and not self.dead(other):
                 other.state = "pending"
 
     # -- at the end -------------------------------------------------------------------------------------------

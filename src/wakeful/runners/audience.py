@@ -1,0 +1,81 @@
+"""Those whom a worker tells: the engine that gave it its shift, and whoever adopts it later.
+
+Law: everybody is told everything; a request of the handler's goes to one of them, the latest to have come, and to another
+when that one is gone. Its number makes sure that it is answered once.
+"""
+
+from __future__ import annotations
+
+from wakeful.runners.link import Wire, accept, listen
+from wakeful.runners.whole import now
+
+
+class Audience:
+    def __init__(self, folder: str) -> None:
+        self.listener = listen(folder)
+        self.wires: list[Wire] = []
+        self.called = False
+        self._number = ""
+        self._request = b""
+        self._alone_since = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.wires)
+
+    @property
+    def behind(self) -> bool:
+        return any(wire.behind for wire in self.wires)
+
+    def welcome(self, hello: bytes, so_far: bytes) -> None:
+        wire = accept(self.listener)
+        if wire is not None:
+            self.called = True
+            self.wires.append(wire)
+            wire.send(hello + so_far + self._request)
+
+    def forget(self, wire: Wire) -> None:
+        self.wires.remove(wire)
+        wire.close()
+        self._pass_on()
+
+    def tell(self, lines: bytes) -> None:
+        for wire in self.wires:
+            wire.send(lines)
+
+    # -- requests -----------------------------------------------------------------------------------------------
+    def ask(self, number: str, request: bytes) -> None:
+        self._number, self._request = number, request
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        if not self._number:
+            return
+        if self.wires:
+            self.wires[-1].send(self._request)
+        else:
+            self._alone_since = now()
+
+    def settled(self, number: str) -> bool:
+        """Whether that was the question; it is answered now."""
+        if not self._number or number != self._number:
+            return False
+        self.hush()
+        return True
+
+    def hush(self) -> None:
+        """Nobody waits for an answer any more."""
+        self._number, self._request = "", b""
+
+    @property
+    def question(self) -> str:
+        return self._number
+
+    @property
+    def alone_since(self) -> float:
+        """Since when a question has nobody who could answer it."""
+        return self._alone_since if self._number and not self.wires else float("inf")
+
+    def close(self) -> None:
+        self.listener.close()
+        for wire in self.wires:
+            wire.close()
