@@ -69,6 +69,16 @@ def test_a_run_that_does_not_say_what_it_used_is_charged_its_reservation_and_fla
     assert settle_spend(reserved, None) == Bill(spend=reserved, estimated=True)
 
 
+def test_a_run_that_tells_only_one_unit_settles_the_other_at_its_reservation():
+    told = settle_spend(Spend(usd=90, tokens=50), Spend(tokens=7))
+    assert told == Bill(spend=Spend(usd=90, tokens=7), estimated=True)
+    assert settle_spend(Spend(tokens=50), Spend(usd=7)) == Bill(spend=Spend(usd=7, tokens=50), estimated=True)
+
+
+def test_a_run_that_used_nothing_at_all_costs_nothing():
+    assert settle_spend(Spend(usd=90, tokens=50), Spend()) == Bill(spend=Spend(), estimated=False)
+
+
 def test_a_run_that_says_what_it_used_is_charged_that_also_when_it_is_more_or_nothing():
     for used in (Spend(usd=5), Spend(usd=5000, tokens=1), Spend()):
         assert settle_spend(Spend(usd=90), used) == Bill(spend=used, estimated=False)

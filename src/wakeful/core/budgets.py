@@ -55,7 +55,11 @@ class Bill:
 def settle_spend(reserved: Spend, reported: Spend | None) -> Bill:
     if reported is None:
         return Bill(spend=reserved, estimated=True)
-    return Bill(spend=reported, estimated=False)
+    # Tokens without dollars, or the other way round: the unit that was not told costs what was reserved for it.
+    usd = reported.usd or (reserved.usd if reported.tokens else 0)
+    tokens = reported.tokens or (reserved.tokens if reported.usd else 0)
+    billed = Spend(usd=usd, tokens=tokens)
+    return Bill(spend=billed, estimated=billed != reported)
 
 
 def remember(costs: tuple[Spend, ...], bill: Bill) -> tuple[Spend, ...]:

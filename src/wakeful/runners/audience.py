@@ -1,7 +1,7 @@
 """Those whom a worker tells: the engine that gave it its shift, and whoever adopts it later.
 
-Law: everybody is told everything; a request of the handler's goes to one of them, the latest to have come, and to another
-when that one is gone. Its number makes sure that it is answered once.
+Law: everybody is told everything; a request of the handler's goes to one of them, and to another when that one is gone
+without an answer. Its number makes sure that it is answered once.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ class Audience:
         self.called = False
         self._number = ""
         self._request = b""
+        self._asked: Wire | None = None
         self._alone_since = 0.0
 
     def __bool__(self) -> bool:
@@ -31,12 +32,18 @@ class Audience:
         if wire is not None:
             self.called = True
             self.wires.append(wire)
-            wire.send(hello + so_far + self._request)
+            wire.send(hello + so_far)
+            if self._number and self._asked is None:
+                self._pass_on()
 
-    def forget(self, wire: Wire) -> None:
-        self.wires.remove(wire)
-        wire.close()
-        self._pass_on()
+    def prune(self) -> None:
+        """Forget those who have gone."""
+        gone = [wire for wire in self.wires if wire.closed]
+        for wire in gone:
+            self.wires.remove(wire)
+            wire.close()
+        if self._asked in gone:
+            self._pass_on()
 
     def tell(self, lines: bytes) -> None:
         for wire in self.wires:
@@ -48,10 +55,9 @@ class Audience:
         self._pass_on()
 
     def _pass_on(self) -> None:
-        if not self._number:
-            return
-        if self.wires:
-            self.wires[-1].send(self._request)
+        self._asked = self.wires[-1] if self.wires else None
+        if self._asked is not None:
+            self._asked.send(self._request)
         else:
             self._alone_since = now()
 
@@ -64,7 +70,7 @@ class Audience:
 
     def hush(self) -> None:
         """Nobody waits for an answer any more."""
-        self._number, self._request = "", b""
+        self._number, self._request, self._asked = "", b"", None
 
     @property
     def question(self) -> str:
@@ -73,7 +79,7 @@ class Audience:
     @property
     def alone_since(self) -> float:
         """Since when a question has nobody who could answer it."""
-        return self._alone_since if self._number and not self.wires else float("inf")
+        return self._alone_since if self._number and self._asked is None else float("inf")
 
     def close(self) -> None:
         self.listener.close()

@@ -23,10 +23,11 @@ from typing import Any
 from wakeful.runners.cage import Cage, Mounts
 from wakeful.runners.capture import Capture
 from wakeful.runners.processes import boot_id, descendants, is_zombie, signal_all, start_time
-from wakeful.runners.whole import create_whole, now, write_whole
+from wakeful.runners.whole import create_whole, now, write_bytes, write_whole
 
 RECORD_VERSION = 1
 _CHUNK = 256 * 1024
+_MOST_RESULT = 2 * 1024 * 1024
 # Suspended time does not count in a poll: we look at the clock this often, in seconds, with and without a lease.
 _LOOK_WITH_LEASE = 1.0
 _LOOK = 10.0
@@ -170,6 +171,7 @@ class Guardian:
             self._execute()
             self._watch()
             self._finish_output()
+            self._redact_result()
         self._record()
 
     def _end_all(self) -> None:
@@ -330,6 +332,16 @@ class Guardian:
                 capture.write(self.redactors[stream].flush())
             os.close(stream)
             capture.close()
+
+    def _redact_result(self) -> None:
+        """The result file is the agent's own, but others will read it."""
+        path = self.path("result.json")
+        if not self.order["secrets"] or not os.path.isfile(path) or os.path.islink(path):
+            return
+        redactor = _redactor(self.order["secrets"])
+        with open(path, "rb") as file:
+            clean = redactor.feed(file.read(_MOST_RESULT)) + redactor.flush()
+        write_bytes(path, clean)
 
     def _record(self) -> None:
         self.step("recorded")

@@ -17,11 +17,17 @@ def now() -> float:
 
 
 def write_whole(path: str, value: object, *, sync: bool = False) -> None:
+    write_bytes(path, json.dumps(value).encode(), sync=sync)
+
+
+def write_bytes(path: str, data: bytes, *, sync: bool = False) -> None:
     """Either the old file or the new one, never a part; with `sync`, on the disk when this returns."""
     temporary = f"{path}.{os.getpid()}.{next(_serial)}"
     file = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
-        os.write(file, json.dumps(value).encode())
+        view = memoryview(data)
+        while view:
+            view = view[os.write(file, view) :]
         if sync:
             os.fsync(file)
     finally:

@@ -51,7 +51,9 @@ class Worker:
         self.duty: Duty | None = None
         self.barren = 0
         self.sweep_at = _NEVER
+        # No more shifts, once this one is over.
         self.leaving = False
+        self.exhausted = False
         self.handler: Handler | None = None
         self.broken: str | None = None
         self.hello = b""
@@ -96,6 +98,7 @@ class Worker:
             self.child.end(politely=False)
 
     def _finished(self) -> bool:
+        self.audience.prune()
         if self.duty is not None or self.audience.behind:
             return False
         waited = self.audience.called or now() - self.born > _UNCALLED
@@ -132,8 +135,6 @@ class Worker:
             return
         for each in lines:
             self._hear_engine(wire, each[:1], each[1:])
-        if wire.closed:
-            self.audience.forget(wire)
 
     def _patience(self) -> float:
         child, duty = self.child, self.duty
@@ -245,10 +246,13 @@ class Worker:
         self.duty = None
         self.audience.hush()
         self.sweep_at = now() + _SWEEP
+        self.leaving = self.leaving or self.exhausted
         if child is not None:
             child.shifts += 1
             if child.condemned is None and self._worn(child):
                 child.end(politely=False)
+                child.close()
+                self._fork()
 
     def _worn(self, child: Child) -> bool:
         return child.shifts >= self.settings["shifts"] or child.grown(self.settings["growth"])
@@ -315,19 +319,16 @@ class Worker:
         duty = self.duty
         if duty is not None:
             told = self._blame(child, duty, status)
-            goes_on = duty.by is None and not self.leaving
-            if told and not goes_on:
-                child.output.finish()
-            if goes_on and duty.todo:
+            if duty.todo and duty.by is None:
                 self._go_on(child, duty)
+            child.output.finish()
             if told:
                 self._note(told)
-            if self.duty is not None and not goes_on:
-                self._end_rest({"by": duty.by or "the end of its worker"})
+            if self.duty is not None and duty.by is not None:
+                self._end_rest({"by": duty.by})
+        child.close()
         if self.child is None and not self.leaving:
             self._fork()
-        child.output.finish()
-        child.close()
 
     def _go_on(self, before: Child, duty: Duty) -> None:
         self._fork()
@@ -357,7 +358,7 @@ class Worker:
         else:
             told = crashed(status, self.folder)
             # Another worker has another cage, which counts afresh.
-            self.retire = bool(told.get("out_of_memory"))
+            self.exhausted = self.exhausted or bool(told.get("out_of_memory"))
         return duty.ending(index, told, self.page, printed)
 
     def _end_rest(self, told: Told) -> None:

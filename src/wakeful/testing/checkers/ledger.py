@@ -73,7 +73,8 @@ class Ledger:
         self.history = history
         self.agents: dict[str, Agent] = {}
         self.gone: set[str] = set()
-        self.first_declared: dict[str, datetime] = {}
+        # One-offs that were past when their agent was first declared: nobody's to catch up with.
+        self.never_ours: dict[str, set[datetime]] = {}
         self.versions: Counter[str] = Counter()
         self.lifecycles: dict[tuple[str, int], Lifecycle] = {}
         self.places: dict[str, Place] = {}
@@ -114,7 +115,8 @@ class Ledger:
         self._bare[name] = agent
         self.agents[name] = agent = _overridden(agent, self._overrides[name])
         self.gone.discard(name)
-        self.first_declared.setdefault(name, event.at)
+        past = {moment for moment in agent.one_offs if moment <= event.at}
+        self.never_ours.setdefault(name, past)
         self._next_version(name, agent)
         place = self.places.setdefault(name, Place(state=agent.lifecycle.start))
         if not agent.enabled:

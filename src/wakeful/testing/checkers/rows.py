@@ -163,7 +163,7 @@ def one_offs_fire_once(history: History, ledger: Ledger) -> Iterator[Violation]:
     for name, agent in ledger.agents.items():
         for moment in agent.one_offs if ledger.lives(name) else ():
             slot = moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            if moment <= ledger.first_declared[name]:
+            if moment in ledger.never_ours[name]:
                 if fired[(name, slot)]:
                     what = f"{name} was first declared after {slot}, and ran for it"
                     yield Violation(rule=rule, what=what)
