@@ -212,7 +212,7 @@ class Run:
     def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `function` and record its result under `name`; where it is recorded already, return that instead.
 
-        What comes back is what JSON makes of the result, the first time as well, so that a second attempt sees the same.
+        What comes back is what JSON makes of the result, the first time too: a second attempt sees the same.
         """
         recorded = self._steps.get(name)
         if recorded is None:
@@ -270,9 +270,13 @@ def as_json(value: Any, what: str) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         if hasattr(value, "close") and hasattr(value, "cr_frame"):
             value.close()
-            raise Mistake(f"{what} is a coroutine", "give a plain function; run an async one with asyncio.run") from None
+            raise Mistake(
+                f"{what} is a coroutine", "give a plain function; run an async one with asyncio.run"
+            ) from None
         problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Mistake(f"{what} cannot be written as JSON: {problem}", "return texts, numbers, lists and dicts") from None
+        raise Mistake(
+            f"{what} cannot be written as JSON: {problem}", "return texts, numbers, lists and dicts"
+        ) from None
 
 
 def _payload(body: str) -> Any:

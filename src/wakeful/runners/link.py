@@ -1,9 +1,10 @@
 """The line between an engine and a worker, and between a worker and the process that does its tasks.
 
 Laws:
-- One message is one line: a letter, then JSON. A line of a shift's record is sent as it stands there; it begins with `{`.
-- A worker never waits for whoever it tells: what cannot be sent yet is kept, and a listener that falls too far behind is
-  let go. The record has everything; who comes back reads it.
+- One message is one line: a letter, then JSON. A line of a shift's record is sent as it stands there, and begins
+  with `{`.
+- A worker never waits for whoever it tells: what cannot be sent yet is kept, and a listener that falls too far behind
+  is let go. The record has everything; who comes back reads it.
 - The socket lies in the worker's own folder, which is its owner's alone.
 """
 

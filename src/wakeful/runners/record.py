@@ -75,7 +75,7 @@ class Record:
         self.header = line({"version": VERSION, "run": run, "epoch": epoch, "tasks": tasks, "worker": worker})
 
     def claim(self, holder: str | None) -> bool:
-        """Whether the run is ours to begin. `holder` is the file that says who guards us; the same says it of the run."""
+        """Whether the run is ours to begin. `holder` is the file that says who guards us; it says it of the run too."""
         self.append(self.header)
         path = os.path.join(self.folder, "started")
         if holder is None:

@@ -1,8 +1,8 @@
 """A warm worker: it imports a handler once, and has a forked process do the tasks of one shift after another.
 
 Laws:
-- After the import nothing of the handler's runs here: neither a hang nor a crash of it can keep this process from ending
-  a task at its limit, or from telling how it ended.
+- After the import nothing of the handler's runs here: neither a hang nor a crash of it can keep this process from
+  ending a task at its limit, or from telling how it ended.
 - A task that takes its process with it costs only itself; the others of its shift go on in a fresh fork.
 - An end is recorded before it is told. Whoever comes later is told everything again, in order.
 - A worker without a shift and without anybody to tell is gone.
@@ -28,8 +28,8 @@ from wakeful.runners.processes import descendants, signal_all
 from wakeful.runners.record import VERSION, Page, line
 from wakeful.runners.whole import now
 
-# In seconds: how long nobody may call at first; how often the clock is looked at, for suspended time does not count in a
-# poll; how long after a shift what it left behind is looked for.
+# In seconds: how long nobody may call at first; how often the clock is looked at, for suspended time does not count in
+# a poll; how long after a shift what it left behind is looked for.
 _UNCALLED = 60.0
 _LOOK = 10.0
 _SWEEP = 0.1
@@ -241,7 +241,7 @@ class Worker:
         if child is not None:
             child.output.finish()
         self.audience.tell(duty.record.finish(by=duty.by, call=duty.call))
-        # Who is told stores it, and to sync each shift would cost more than its tasks. With nobody there, this is all there is.
+        # Who is told stores it; to sync each shift would cost more than its tasks. With nobody there, this is all.
         duty.record.close(sync=not self.audience)
         self.duty = None
         self.audience.hush()
@@ -310,7 +310,7 @@ class Worker:
                 self._bury(self.child, status)
 
     def _bury(self, child: Child, status: int) -> None:
-        """The process that did the tasks is gone: what it said last is heard, who went with it is told, the rest goes on."""
+        """It is gone: its last words are heard, the task that went with it is told, the others go on."""
         while not child.wire.closed and (lines := child.wire.receive()):
             self._hear_child(lines)
         self.child = None

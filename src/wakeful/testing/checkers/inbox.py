@@ -36,6 +36,7 @@ class Letter:
     # The wake that its generation asked for, and when it was last quiet: only a sweep may break that.
     asked: int | None = None
     quiet_since: datetime | None = None
+    sweeps: bool = False
 
     @property
     def wanting(self) -> bool:
@@ -158,7 +159,7 @@ class Inbox:
             letter.unanswered = 0 if good else letter.unanswered + 1
             letter.held_by, letter.closed = None, good and not letter.mirrored
             letter.asked = letter.asked or event.wake
-            letter.quiet_since = event.at
+            self._quiet(letter, event.at)
         if not good and execution.told.by is None and error_class(execution.told) != "quota":
             count, _ = self._failed.get(event.wake or 0, (0, None))
             self._failed[event.wake or 0] = (count + 1, event.at)
@@ -182,16 +183,20 @@ class Inbox:
             if again and not left and isinstance(verdict, dict):
                 what = f"item {letter.row.id} asked for wake {letter.asked}, and asks for {event.wake} as well"
                 yield Violation(rule=RINGS, what=what, rows=(event, letter.row))
-            letter.asked, letter.quiet_since = event.wake, event.at
+            letter.asked = event.wake
+            self._quiet(letter, event.at)
         self._known.add(event.wake)
         if isinstance(verdict, dict) and verdict["kind"] == "refuse" and verdict.get("guard") != "moot":
-            letter.quiet_since = event.at
+            self._quiet(letter, event.at)
+
+    def _quiet(self, letter: Letter, now: datetime) -> None:
+        """Where no timer shows the inbox, a sweep rings again half an hour later."""
+        agents = [agent for agent in self.ledger.agents.values() if letter.agent in (agent.name, agent.address)]
+        letter.sweeps = any(agent.cadence.schedule is None and agent.cadence.base is None for agent in agents)
+        letter.quiet_since = now
 
     def _swept(self, letter: Letter, now: datetime) -> bool:
-        """Where no timer shows the inbox, a sweep rings again, half an hour after the last answer."""
-        agents = [agent for agent in self.ledger.agents.values() if letter.agent in (agent.name, agent.address)]
-        timerless = any(agent.cadence.schedule is None and agent.cadence.base is None for agent in agents)
-        return timerless and letter.quiet_since is not None and now >= letter.quiet_since + SWEEP
+        return letter.sweeps and letter.quiet_since is not None and now >= letter.quiet_since + SWEEP
 
     def _retried(self, event: Event) -> Iterator[Violation]:
         count, ended = self._failed.get(event.wake or 0, (0, None))
