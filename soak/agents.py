@@ -118,6 +118,17 @@ def says(stdout: str, stderr: str) -> None:
     _write(2, bytes.fromhex(stderr))
 
 
+def fills_a_large_pipe(size: str) -> None:
+    """As much as nobody has read yet, into a pipe that holds it; and ends."""
+    import fcntl
+
+    fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1_048_576)
+    tell(f"here {os.getpid()}")
+    while not os.path.exists("enough"):
+        signal.sigtimedwait([], 0.01)
+    _write(1, pattern(0, int(size)))
+
+
 def closes_its_streams(code: str) -> None:
     """Early; and goes on."""
     for stream in (0, 1, 2):
@@ -178,7 +189,7 @@ def _target(name: str) -> str:
 
 BY_NAME = (
     *(ignores_signals, daemons, daemon, bomb, floods, says, closes_its_streams, zombies, eats, dies),
-    shows_itself,
+    *(fills_a_large_pipe, shows_itself),
 )
 
 if __name__ == "__main__":

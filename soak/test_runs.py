@@ -9,8 +9,6 @@ from time import monotonic
 
 import pytest
 
-pytest.register_assert_rewrite("tests.runners.test_process_behaviours", "tests.runners.test_recovery")
-
 from tests.runners import test_process_behaviours as behaviours
 from tests.runners import test_recovery as recovery
 from wakeful.runners.process import ProcessRunner

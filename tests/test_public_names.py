@@ -5,7 +5,7 @@ import sys
 
 import wakeful
 
-PUBLIC = ["Mistake", "WakefulError", "__version__"]
+PUBLIC = ["Mistake", "Result", "Run", "WakefulError", "__version__"]
 
 
 def test_the_public_names_are_exactly_these():

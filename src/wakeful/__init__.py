@@ -4,8 +4,21 @@ Importing this package stays cheap, because the CLI starts here: a name that nee
 when it is asked for.
 """
 
+import typing as _typing
+
 from wakeful.core.errors import Mistake, WakefulError
 
-__all__ = ["Mistake", "WakefulError", "__version__"]
+if _typing.TYPE_CHECKING:
+    from wakeful.run import Result, Run
+
+__all__ = ["Mistake", "Result", "Run", "WakefulError", "__version__"]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    if name in ("Result", "Run"):
+        from wakeful import run
+
+        return getattr(run, name)
+    raise AttributeError(f"module 'wakeful' has no attribute {name!r}")

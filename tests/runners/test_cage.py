@@ -66,7 +66,9 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("mounts", "own", "places"), [place[1:] for place in PLACES], ids=[place[0] for place in PLACES])
+@pytest.mark.parametrize(
+    ("mounts", "own", "places"), [place[1:] for place in PLACES], ids=[place[0] for place in PLACES]
+)
 def test_our_own_folder_is_found_in_every_hierarchy(mounts, own, places):
     assert discover("\n".join(mounts), "\n".join(own)) == places
 

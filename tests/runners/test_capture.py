@@ -2,6 +2,8 @@
 
 import os
 import resource
+import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ MARKER = b"\n[... %d bytes left out ...]\n"
 LEAST = 1024
 
 
-def kept(path, limit: int, pieces: list[bytes]) -> bytes:
+def kept(path: Path, limit: int, pieces: list[bytes]) -> bytes:
     capture = Capture(str(path), limit)
     for piece in pieces:
         capture.write(piece)
@@ -99,8 +101,6 @@ def test_a_link_that_somebody_put_there_is_not_followed(tmp_path):
 
 def test_a_disk_that_takes_no_more_costs_the_output_and_says_so_but_raises_nothing(tmp_path):
     """A limit on the size of files stands for the disk: what lies beyond it cannot be written."""
-    import signal
-
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     capture = Capture(str(tmp_path / "stdout"), 100_000)

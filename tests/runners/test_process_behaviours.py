@@ -67,6 +67,13 @@ class Peak:
     def look(self) -> None:
         self.highest = max(self.highest, status(self.guardian, "VmHWM"))
 
+    async def watch(self, yard: Yard, run: asyncio.Future[Any]) -> None:
+        def over() -> bool:
+            self.look()
+            return run.done()
+
+        await yard.until(over, "the end of the run", limit=yard.patience)
+
     @property
     def growth(self) -> tuple[int, int]:
         return self.highest - self.at_first, status(os.getpid(), "VmHWM") - self.before
@@ -185,7 +192,7 @@ async def test_a_flood_of_output_costs_no_memory_and_keeps_its_head_and_tail(yar
     await yard.until(lambda: (assignment.folder / STDERR).exists(), "the first output")
     peak = Peak(yard, assignment)
     waiting = asyncio.ensure_future(held.wait())
-    await yard.until(lambda: peak.look() or waiting.done(), "the end of the flood")
+    await peak.watch(yard, waiting)
     assert (await waiting).exit_code == 0
     output = yard.record(assignment)["output"]
     for name in (STDOUT, STDERR):
@@ -270,6 +277,7 @@ async def test_the_daemons_of_a_run_whose_guardian_was_killed_are_ended_by_whoev
     assert guardian.alive()
     os.kill(guardian.pid, signal.SIGKILL)
     assert (await held.wait()).lost
+    assert [folder for folder in guardian.cage.values() if os.path.isdir(folder)] == []
     adopted = await yard.another_runner().adopt(assignment.run, assignment.folder)
     assert (await adopted.wait()).lost
     assert still_there(yard, assignment) == []

@@ -12,6 +12,7 @@ from soak import agents
 from tests.runners.test_process_behaviours import agent
 from wakeful.core.runs import ErrorClass, Outcome, read_outcome
 from wakeful.runners.cage import Cage, available
+from wakeful.runners.processes import is_zombie
 from wakeful.runners.protocol import BRIEFING_JSON, STDERR, STDOUT, Found
 from wakeful.testing.contracts.runner_case import MARK, real
 
@@ -80,10 +81,9 @@ async def test_it_is_the_leader_of_a_session_in_its_own_folder_and_reads_its_bri
 async def test_a_long_command_and_a_large_environment_arrive_whole(yard):
     arguments = [f"{number} " + "x" * 10_000 for number in range(40)]
     environment = {**{f"V{number}": "y" * 10_000 for number in range(40)}, MARK: yard.marker}
-    script = "import os, sys; print(len(''.join(sys.argv[1:])), len(''.join(v for k, v in os.environ.items() if k[0] == 'V')))"
-    held = await yard.runner.start(
-        yard.assign([sys.executable, "-I", "-S", "-c", script, *arguments], environment=environment)
-    )
+    script = "import os, sys; print(len(''.join(sys.argv[1:])), sum(len(os.environ[f'V{n}']) for n in range(40)))"
+    command = [sys.executable, "-I", "-S", "-c", script, *arguments]
+    held = await yard.runner.start(yard.assign(command, environment=environment))
     assert (await held.wait()).output.split() == [str(len("".join(arguments))), "400000"]
 
 
@@ -121,6 +121,36 @@ async def test_the_exit_record_tells_its_version_its_steps_and_what_was_used(yar
     assert ending.elapsed == timedelta(seconds=record["elapsed"])
     assert record["rusage"]["max_rss_kib"] > 0
     assert [record["output"][name]["bytes"] for name in (STDOUT, STDERR)] == [4, 4]
+
+
+@real
+async def test_what_was_still_in_the_pipe_when_the_agent_ended_is_kept(yard):
+    size = 900_000
+    assignment = agent(yard, agents.fills_a_large_pipe, size)
+    held = await yard.runner.start(assignment)
+    (line,) = await yard.hear(assignment)
+    guardian = yard.guardian(assignment).pid
+    os.kill(guardian, signal.SIGSTOP)
+    (yard.folder / "enough").touch()
+    await yard.until(lambda: is_zombie(int(line.split()[1])), "the agent to end")
+    os.kill(guardian, signal.SIGCONT)
+    assert (await held.wait()).exit_code == 0
+    assert (assignment.folder / STDOUT).read_bytes() == agents.pattern(0, size)
+
+
+@real
+async def test_a_guardian_that_cannot_do_its_work_says_why_and_nothing_is_executed(yard):
+    """Somebody put a link where the output should be: it is not followed."""
+    precious = yard.folder / "precious"
+    precious.write_text("keep me")
+    assignment = yard.assign(["/bin/sh", "-c", 'echo "$RUN here" >> "$WITNESS"'])
+    assignment.folder.mkdir(parents=True)
+    (assignment.folder / STDOUT).symlink_to(precious)
+    held = await yard.runner.start(assignment)
+    ending = await held.wait()
+    assert read_outcome(ending) is Outcome.failed
+    assert "symbolic link" in ending.result.error
+    assert (yard.said(assignment), precious.read_text()) == ([], "keep me")
 
 
 def impossible(yard):

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from datetime import timedelta
 from pathlib import Path
 
 from soak.caller import ROOT, as_json
@@ -70,6 +72,22 @@ async def test_a_nursery_that_is_frozen_for_a_while_only_delays_a_start(yard):
     assert not start.done()
     os.kill(nursery, signal.SIGCONT)
     assert (await (await start).wait()).exit_code == 0
+
+
+@real
+async def test_a_lease_that_ran_out_before_the_start_could_be_carried_out_means_no_start(yard):
+    """It counts from when it was given: meanwhile another node may have taken the agent."""
+    await ended(yard, yard.assign(HERE))
+    (nursery,) = nurseries(yard)
+    os.kill(nursery, signal.SIGSTOP)
+    lease = timedelta(seconds=0.6)
+    assignment = yard.assign(HERE, lease=lease)
+    asked = time.monotonic()
+    start = asyncio.ensure_future(yard.runner.start(assignment))
+    await yard.until(lambda: time.monotonic() - asked > lease.total_seconds(), "the end of the lease")
+    os.kill(nursery, signal.SIGCONT)
+    ending = await (await start).wait()
+    assert (ending.by, yard.said(assignment)) == ("fencing", [])
 
 
 @real

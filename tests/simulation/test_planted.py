@@ -45,7 +45,8 @@ def test_a_planted_bug_is_seen_within_two_hundred_seeds(bug, tmp_path):
     assert seen in told, told[-3000:]
 
 
-def test_without_a_bug_the_same_seeds_pass(tmp_path):
+def test_without_a_bug_nothing_is_seen(tmp_path):
+    """The worlds of `test_simulation` are these same seeds; one of them shows that the copy itself is sound."""
+    assert max(bug["seed"] for bug in BUGS) < 100
     plant({"file": "core/guards.py", "old": "def cooldown(", "new": "def cooldown("}, tmp_path)
-    for seed in sorted({str(bug["seed"]) for bug in BUGS}):
-        assert "1 passed, 0 failed" in live(tmp_path, "--seed", seed)
+    assert "1 passed, 0 failed" in live(tmp_path, "--seed", "0")

@@ -26,6 +26,8 @@ from wakeful.runners.processes import boot_id, descendants, is_zombie, signal_al
 from wakeful.runners.whole import create_whole, now, write_bytes, write_whole
 
 RECORD_VERSION = 1
+# The usual limit on the processes of a run, set before there is one.
+PROCESSES = 512
 _CHUNK = 256 * 1024
 _MOST_RESULT = 2 * 1024 * 1024
 # Suspended time does not count in a poll: we look at the clock this often, in seconds, with and without a lease.
@@ -61,8 +63,7 @@ def become_agent(cage: Cage, go: int, out: int, err: int, fail: int) -> None:
         os.dup2(out, 1)
         os.dup2(err, 2)
         signal.set_wakeup_fd(-1)
-        # Whatever our callers ignore or block, the agent begins as any program does.
-        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        for number in (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.closerange(3, fail)
@@ -93,6 +94,7 @@ class Guardian:
         self.leftovers = 0
         self.gone = False
         self.kill_at: float | None = None
+        self.blows = 0
         self.deadline = self.lease_at = float("inf")
         self.captures: dict[int, Capture] = {}
         self.redactors: dict[int, Any] = {}
@@ -122,6 +124,7 @@ class Guardian:
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
         self.cage = Cage.make(self.mounts, f"wakeful-{self.pid}-{self.who['start_time']}")
+        self.cage.limit(PROCESSES, None)
         self._fork_agent()
 
     def _fork_agent(self) -> None:
@@ -191,13 +194,15 @@ class Guardian:
 
     def _execute(self) -> None:
         order = self.order
-        self.cage.limit(order["processes"], order["memory"])
+        if (order["processes"], order["memory"]) != (PROCESSES, None):
+            self.cage.limit(order["processes"], order["memory"])
+        # The word first: while the agent is executed, we make ready to listen.
+        self._say_go({key: order[key] for key in ("folder", "command", "workdir", "environment")})
         for stream, name in ((self.out, "stdout"), (self.err, "stderr")):
             os.set_blocking(stream, False)
             self.captures[stream] = Capture(self.path(name), order["output_limit"])
             if order["secrets"]:
                 self.redactors[stream] = _redactor(order["secrets"])
-        self._say_go({key: order[key] for key in ("folder", "command", "workdir", "environment")})
         failure = os.read(self.fail, 4096)
         os.close(self.fail)
         self.error = failure.decode(errors="replace") or None
@@ -307,7 +312,10 @@ class Guardian:
             # Stopped first, so that nobody forks between the look and the blow.
             for number in (signal.SIGSTOP, signal.SIGKILL):
                 signal_all(descendants(self.pid), number)
-        signal_all(descendants(self.pid), signal.SIGKILL)
+        elif self.blows:
+            # Somebody left the cage.
+            signal_all(descendants(self.pid), signal.SIGKILL)
+        self.blows += 1
         self._reap()
 
     def _drain(self, stream: int) -> bool:

@@ -46,6 +46,10 @@ class Broken(Exception):
     """A handler that cannot be called: for a person to mend."""
 
 
+class _Unfit(Exception):
+    """What a handler returned cannot be kept; where that was found is no matter of its own."""
+
+
 def load(target: str, root: str) -> Handler:
     """`package.module:function`, looked up from the fleet's folder first."""
     module_name, _, name = target.partition(":")
@@ -192,8 +196,8 @@ class Hand:
             told = self._left(leaving)
         except MemoryError as error:
             told = {"exit_code": 1, "out_of_memory": True, "error": self._clean(_trace(error, 1))}
-        except Mistake as error:
-            told = {"exit_code": 1, "error_class": "other", "error": self._clean(_trace(error, 1))}
+        except _Unfit as unfit:
+            told = {"exit_code": 1, "error_class": "other", "error": self._clean(str(unfit))}
         except BaseException as error:
             told = {"exit_code": 1, "error": self._clean(_trace(error, 1))}
         finally:
@@ -238,10 +242,10 @@ class Hand:
                 del told["outcome"]
                 told["summary"] = text[:MOST_SUMMARY]
         else:
-            text = self._clean(as_json(value, "the result"))
+            text = self._clean(_fit(value))
         if len(text) > MOST_RESULT:
-            problem = f"the result is larger than {MOST_RESULT:,} characters ({len(text):,})"
-            raise Mistake(problem, "store it elsewhere and return where it is")
+            size = f"{len(text):,} characters, and more than {MOST_RESULT:,}"
+            raise _Unfit(f"the result has {size} (store it elsewhere and return where it is)")
         return {**told, "result": text}
 
     def _clean(self, text: str) -> str:
@@ -251,6 +255,13 @@ class Hand:
             return text
         hidden: bytes = self.redactor.feed(text.encode()) + self.redactor.flush()
         return hidden.decode(errors="replace")
+
+
+def _fit(value: Any) -> str:
+    try:
+        return as_json(value, "the result")
+    except Mistake as problem:
+        raise _Unfit(str(problem)) from None
 
 
 def _redactor(secrets: list[str]) -> Any:

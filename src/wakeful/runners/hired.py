@@ -38,6 +38,7 @@ class Hired(asyncio.Protocol):
         self.shifts = 0
         self.ready = False
         self.broken = False
+        self.dismissed = False
         self.unready: str | None = None
         self.module: tuple[str, int] | None = None
         self.shift: Shift | None = None
@@ -54,7 +55,7 @@ class Hired(asyncio.Protocol):
         """Keep a line to it; how it ended, when it has."""
         gone = asyncio.ensure_future(self.process.wait())
         try:
-            while not gone.done() and await self._reach(gone):
+            while self._needed() and await self._reach(gone):
                 assert self._lost is not None
                 if not self._greeted.done():
                     await _first(self._greeted, gone, self._lost, timeout=self._import_limit)
@@ -66,6 +67,10 @@ class Hired(asyncio.Protocol):
         finally:
             gone.cancel()
             self.cut()
+
+    def _needed(self) -> bool:
+        """Whether a line to it is worth having: before its first shift, and as long as it has one of ours."""
+        return not self.dismissed and (self._lost is None or self.held is not None)
 
     async def _reach(self, gone: asyncio.Future[Ending]) -> bool:
         """Until there is a line to it, or it is gone."""
@@ -82,6 +87,8 @@ class Hired(asyncio.Protocol):
         return False
 
     def cut(self) -> None:
+        """Hear no more of it: it ends by itself when nobody does."""
+        self.dismissed = True
         if self._transport is not None:
             self._transport.abort()
             self._transport = None

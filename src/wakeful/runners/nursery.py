@@ -49,6 +49,9 @@ class Nursery:
         self.spares: list[Spare] = []
 
     def serve(self) -> None:
+        # Whatever our caller ignores or blocks, an agent begins as any program does.
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         # Reaped by the kernel: nobody asks us how a guardian ended, its record says it.
@@ -56,7 +59,7 @@ class Nursery:
         gc.collect()
         gc.freeze()
         # Until a guardian can heed it, a TERM waits.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGTERM})
         self._replenish()
         while True:
             data, handles, _, _ = socket.recv_fds(self.connection, 1, 2)

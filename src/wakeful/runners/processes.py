@@ -35,18 +35,35 @@ def is_zombie(pid: int) -> bool:
 
 def descendants(root: int) -> list[int]:
     """All processes below `root`, children before grandchildren; zombies too, whose other threads may still live."""
+    table = None if os.path.exists(f"/proc/{root}/task/{root}/children") else _parents()
+    found: list[int] = []
+    level = [root]
+    while level:
+        level = [child for parent in level for child in (_children(parent) if table is None else table.get(parent, ()))]
+        found += level
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    """What each thread has forked, as the kernel keeps it: no search through everybody else."""
+    children: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                children += map(int, file.read().split())
+    except OSError:
+        return children
+    return children
+
+
+def _parents() -> dict[int, list[int]]:
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             fields = stat_fields(int(entry))
             if fields:
                 children.setdefault(int(fields[1]), []).append(int(entry))
-    found: list[int] = []
-    level = [root]
-    while level:
-        level = [child for parent in level for child in children.get(parent, ())]
-        found += level
-    return found
+    return children
 
 
 def marked(marker: bytes) -> list[int]:

@@ -70,7 +70,7 @@ class Declaring(Voiding):
             for role in sorted(set(agent.roles)):
                 self.session.run("put_role", role=role, agent=agent.name)
         self._time(agent, row, fleet, index, now)
-        self._one_offs(agent, row is None, now)
+        self._one_offs(agent, row, now)
         self._retry_roles(set(agent.roles), now)
         self.event(EventKind.declared, now, agent=agent.name, fields={"version": version, "body": body})
 
@@ -85,11 +85,14 @@ class Declaring(Voiding):
         self._retry_roles({row["role"] for row in self.session.all("roles_of", agent=name)}, now)
         self.session.run("forget_roles", agent=name)
 
-    def _one_offs(self, agent: Agent, new: bool, now: datetime) -> None:
-        """Each declared instant waits as a wake, once; what is withdrawn does not fire, nor what was never ours."""
-        declared = {write_time(moment): moment for moment in agent.one_offs if not new or moment > now}
-        for row in [] if new else self.session.all("declared_one_offs", agent=agent.name):
-            if row["slot"] not in declared:
+    def _one_offs(self, agent: Agent, before: Row | None, now: datetime) -> None:
+        """Each declared instant waits as a wake, once. What is withdrawn does not fire. Of the past, only what was
+        added to a known agent while we were away is caught up."""
+        known = self.read_agent(before).one_offs if before else agent.one_offs
+        declared = {write_time(moment): moment for moment in agent.one_offs if moment > now or moment not in known}
+        kept = {write_time(moment) for moment in agent.one_offs}
+        for row in self.session.all("declared_one_offs", agent=agent.name) if before else []:
+            if row["slot"] not in kept:
                 self.session.run("withdraw_one_off", wake=row["id"], now=to_micros(now))
                 fields = {"cause": "timer", "subject": "beat", "charged": False, "withdrawn": row["slot"]}
                 self.event(EventKind.decided, now, agent=agent.name, wake=row["id"], fields=fields)
@@ -159,6 +162,7 @@ class Declaring(Voiding):
             body = dump(changed)
             self.session.run("put_declaration", name=agent, version=version, declaration=body, now=to_micros(now))
             self._retry_all(agent, row["address"], now)
+            self._retry_roles(set(changed.roles), now)
             fields = {"by": by, "settings": encode(settings), "version": version, "body": body}
             self.event(EventKind.set, now, agent=agent, fields=fields)
             return changed
@@ -181,6 +185,9 @@ class Declaring(Voiding):
         for pause in pauses:
             self.session.run("delete_pause", scope=pause.scope, owner=pause.owner)
             name = pause.scope.partition(":")[2] if pause.scope.startswith("agent:") else None
+            agent = None if name is None else self.session.one("agent_row", agent=name)
+            if agent is not None:
+                self.wake_waiting(self.read_agent(agent), now)
             fields = {"scope": pause.scope, "owner": pause.owner, "by": by}
             self.event(EventKind.resumed, now, agent=name, fields=fields)
         if pauses:

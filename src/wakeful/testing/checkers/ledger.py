@@ -84,7 +84,7 @@ class Ledger:
         self.charges: dict[int, Charge] = {}
         self.totals: Counter[tuple[str, str, str]] = Counter()
         self.starts: dict[str, list[Open]] = defaultdict(list)
-        # The peer wakes of each run that were admitted or wait.
+        # The peer wakes of each run that wait, or were charged once, whatever became of them.
         self.by_run: dict[int, set[int]] = defaultdict(set)
         self._bare: dict[str, Agent] = {}
         self._overrides: dict[str, dict[str, Any]] = defaultdict(dict)
@@ -191,8 +191,10 @@ class Ledger:
         row = self.history.wakes[wake].wake
         verdict = (event.fields or {}).get("verdict")
         if row.cause == "peer" and row.by_run is not None and isinstance(verdict, dict):
-            waking = self.by_run[row.by_run]
-            (waking.discard if verdict["kind"] == "refuse" else waking.add)(wake)
+            if verdict["kind"] != "refuse":
+                self.by_run[row.by_run].add(wake)
+            elif wake not in self.charges:
+                self.by_run[row.by_run].discard(wake)
 
     def _voided(self, event: Event) -> None:
         opened = self.open.pop(event.run or 0)

@@ -183,7 +183,7 @@ CREATE INDEX wake_for_slot ON wake (pool, requested_at) WHERE state = 'waiting' 
 CREATE INDEX wake_place ON wake (coalesce(agent, role), requested_at) WHERE state = 'waiting' AND guard = 'slots';
 CREATE INDEX wake_of_agent ON wake (agent, id);
 CREATE INDEX wake_task ON wake (coalesce(agent, 'role:' || role)) WHERE state = 'waiting' AND cause = 'task';
-CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL AND state IN ('waiting', 'admitted');
+CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL;
 CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard IN ('busy', 'state_gate', 'spend');
 CREATE INDEX wake_role ON wake (role) WHERE state = 'waiting' AND agent IS NULL;
 CREATE INDEX wake_spend ON wake (requested_at) WHERE state = 'waiting' AND guard = 'spend';

@@ -11,8 +11,8 @@ SELECT
         WHERE p.scope = :pause_address AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS address_pause,
     (SELECT json_array(p.scope, p.owner, p.reason, p.since, p.until) FROM pause p
         WHERE p.scope = :pause_source AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS source_pause,
-    (SELECT count(*) FROM wake w WHERE w.by_run = :by_run AND w.state IN ('waiting', 'admitted')
-        AND w.cause = 'peer' AND w.id <> :wake) AS wakes_by_run,
+    (SELECT count(*) FROM wake w WHERE w.by_run = :by_run AND w.cause = 'peer' AND w.id <> :wake
+        AND (w.charged = 1 OR w.state = 'waiting')) AS wakes_by_run,
     -- The last in order, not the latest by its stamp: the clock may have been set back since.
     (SELECT r.admitted_at FROM run r WHERE r.address = :address AND r.charged = 1 AND r.state <> 'void'
         AND r.wake <> :wake ORDER BY r.id DESC LIMIT 1) AS last_peer_wake_at,
@@ -32,11 +32,11 @@ SELECT
                 AND coalesce(v.agent, v.role) = :place), :requested_at))
             LIMIT :slots))
         ELSE 0 END AS slots_ahead,
-    EXISTS (SELECT 1 FROM item i WHERE i.agent = :agent AND i.ring_at IS NOT NULL AND i.ring_at <= :now
+    EXISTS (SELECT 1 FROM item i WHERE i.agent = :agent AND i.ring_at IS NOT NULL AND i.ring_at <= :rung_by
         AND i.closed_at IS NULL AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0)
         AND i.held_by IS NULL)
     OR (:address <> :agent AND EXISTS (SELECT 1 FROM item i WHERE i.agent = :address AND i.ring_at IS NOT NULL
-        AND i.ring_at <= :now AND i.closed_at IS NULL
+        AND i.ring_at <= :rung_by AND i.closed_at IS NULL
         AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0) AND i.held_by IS NULL)) AS rings,
     t.state AS task_state, t.waits_for AS task_waits_for, t.not_before AS task_not_before,
     t.attempts AS task_attempts
