@@ -21,6 +21,7 @@ from benchmarks.growth import Growth
 from benchmarks.lines import SIZES, Samples, at
 from benchmarks.recording import Recording
 from benchmarks.report import figure, show, write
+from benchmarks.starting import starting
 
 # Beside the working tree: what is durable must lie on its disk, not in memory.
 BUILD = Path(__file__).resolve().parent.parent / "build"
@@ -127,7 +128,7 @@ def main() -> None:
         run.durable(Path(folder))
         run.growing(Path(folder))
         run.checking(Path(folder))
-    lines = run.samples.lines()
+        lines = [*run.samples.lines(), *starting(Path(folder), rounds, run.say)]
     write(lines, BUILD / "bench.json")
     show(lines)
 

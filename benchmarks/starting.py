@@ -26,7 +26,7 @@ from wakeful.testing.contracts.runner_case import Yard
 
 TRUE = ["/bin/true"]
 SLEEPER = ["/bin/sleep", "600"]
-SAMPLES = 60
+SAMPLES = 40
 CROWD = 1_000
 # Seconds between two starts of an idle system.
 PAUSE = 0.06

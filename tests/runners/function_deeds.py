@@ -76,16 +76,18 @@ def _fork_and_return():
 
 
 def _daemon():
-    """Double-forked, in a session of its own, with nothing of ours but the marker in the memory of its start."""
+    """Double-forked, in a session of its own, deaf to a polite end; its number is the result."""
+    read, write = os.pipe()
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            witness(f"daemon {os.getpid()}")
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.write(write, str(os.getpid()).encode())
             while True:
                 signal.pause()
         os._exit(0)
     os.wait()
+    return int(os.read(read, 20))
 
 
 def _flood():
@@ -127,6 +129,7 @@ DEEDS = {
     "bytes": lambda: os.write(1, b"\xff\x00bad"),
     "secret": lambda: print("the word is", os.environ["PASSWORD"]) or {"word": os.environ["PASSWORD"]},
     "secret error": lambda: sys.exit(os.environ["PASSWORD"]),
+    "wait and kill worker": lambda: until_enough() or os.kill(os.getppid(), signal.SIGKILL) or signal.pause(),
     "kill worker": lambda: os.kill(os.getppid(), signal.SIGKILL) or signal.pause(),
     "spent": lambda: Result(summary="cheap", value={"pages": 2}, tokens=1_200, usd=0.04),
     "quota": lambda: Result(error="used up", error_class="quota"),

@@ -291,8 +291,8 @@ async def test_a_handler_whose_fork_comes_back_ends_once(yard):
 
 @real
 async def test_a_daemon_that_a_task_leaves_behind_is_ended(yard):
-    await carried_out(yard, "daemon", "text")
-    daemon = int((yard.folder / "witness").read_text().split()[-1])
+    _, heard = await carried_out(yard, "daemon", "text")
+    daemon = heard[1].result
     await yard.until(lambda: not Path(f"/proc/{daemon}").exists(), "the end of the daemon")
 
 

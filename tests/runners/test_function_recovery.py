@@ -1,8 +1,9 @@
-"""Whoever dies, each task of a shift ends once: the engine, the worker, its guardian; and what cannot be imported says so."""
+"""Whoever dies, engine, worker or guardian, each task of a shift ends once; and what cannot be imported says so."""
 
-import asyncio
 import json
 import os
+import pickle
+import select
 import signal
 import subprocess
 import sys
@@ -43,8 +44,6 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
 
 def an_engine(yard: Yard, shift) -> subprocess.Popen[bytes]:
     """An engine of its own process, with that shift under way."""
-    import pickle
-
     source = str(HERE.parent.parent / "src")
     environment = {**os.environ, "PYTHONPATH": source}
     command = [sys.executable, "-c", ENGINE, str(yard.folder / "workers")]
@@ -105,8 +104,12 @@ async def test_a_worker_whom_nobody_called_for_another_shift_is_gone_with_its_en
 @real
 async def test_of_a_shift_whose_worker_was_killed_only_the_task_that_had_begun_was_tried(yard):
     runner = yard.runner
-    shift = a_shift(yard, ["text", "kill worker", "text", "text"])
+    shift = a_shift(yard, ["text", "wait and kill worker", "text", "text"])
     held = await runner.start(shift)
+    async for end in held.tasks():
+        assert end.task == 1
+        (yard.folder / "enough").touch()
+        break
     heard = await ends(held)
     assert [read_outcome(heard[task].ending) for task in sorted(heard)] == [DONE, KILLED, KILLED, KILLED]
     assert heard[2].ending.lost
@@ -190,7 +193,7 @@ async def test_a_handler_that_was_mended_is_found_by_the_next_shift(yard):
     for outcome in (FAILED, DONE):
         heard = await ends(await yard.runner.start(a_shift(yard, ["x"], "desk:work", root=yard.folder)))
         assert read_outcome(heard[1].ending) is outcome
-        module.write_text("def work(run): ...\n")
+        module.write_text("def work(run): ...  # mended\n")
 
 
 @real
@@ -220,17 +223,8 @@ async def test_an_engine_that_hears_too_slowly_holds_nobody_up(yard):
     """Its line is full while it looks elsewhere; the worker goes on, and everything is heard in the end."""
     shift = a_shift(yard, ["large"] * 32)
     held = await yard.runner.start(shift)
-    record = shift.folder / "exit.json"
+    await yard.until((shift.folder / "started").exists, "the start of the shift")
     # Not a word is read meanwhile: this loop is the engine's own.
-    await asyncio.to_thread(lambda: None)
-    await yard.until(lambda: record.exists() or _blocked(record), "the end of the shift")
-    assert len(await ends(held)) == 32
-
-
-def _blocked(record: Path) -> bool:
-    """Hold the loop until the worker has written its record."""
-    import select
-
-    while not record.exists():
+    while not (shift.folder / "exit.json").exists():
         select.select([], [], [], 0.005)
-    return True
+    assert len(await ends(held)) == 32

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from soak import agents
-from tests.runners.test_process_behaviours import agent
+from tests.runners.test_process_behaviours import agent, still_there
 from wakeful.core.runs import ErrorClass, Outcome, read_outcome
 from wakeful.runners.cage import Cage, available
 from wakeful.runners.processes import is_zombie
@@ -139,18 +139,29 @@ async def test_what_was_still_in_the_pipe_when_the_agent_ended_is_kept(yard):
 
 
 @real
-async def test_a_guardian_that_cannot_do_its_work_says_why_and_nothing_is_executed(yard):
-    """Somebody put a link where the output should be: it is not followed."""
+async def test_an_output_that_cannot_be_kept_costs_the_output_and_not_the_run(yard):
+    """Somebody put a link where it should be: it is not followed."""
     precious = yard.folder / "precious"
     precious.write_text("keep me")
-    assignment = yard.assign(["/bin/sh", "-c", 'echo "$RUN here" >> "$WITNESS"'])
+    assignment = yard.assign(["/bin/sh", "-c", "echo much; echo more >&2; exit 5"])
     assignment.folder.mkdir(parents=True)
     (assignment.folder / STDOUT).symlink_to(precious)
     held = await yard.runner.start(assignment)
+    assert (await held.wait()).exit_code == 5
+    assert precious.read_text() == "keep me"
+    output = yard.record(assignment)["output"]
+    assert ("symbolic link" in output[STDOUT]["error"], output[STDERR]["error"]) == (True, None)
+
+
+@real
+async def test_a_guardian_that_fails_ends_whatever_it_has_executed_and_says_why(yard):
+    """It is given a secret that is no text, which nothing but a defect of ours could do."""
+    assignment = agent(yard, agents.daemons, 5, "stays", secrets=(7,))
+    held = await yard.runner.start(assignment)
     ending = await held.wait()
     assert read_outcome(ending) is Outcome.failed
-    assert "symbolic link" in ending.result.error
-    assert (yard.said(assignment), precious.read_text()) == ([], "keep me")
+    assert "its guardian failed" in ending.result.error
+    assert still_there(yard, assignment) == []
 
 
 def impossible(yard):

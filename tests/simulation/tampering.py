@@ -184,6 +184,12 @@ def a_pause_was_lost(history: History) -> bool:
     return True
 
 
+def a_pause_was_lifted_by_nobody(history: History) -> bool:
+    known = list(history.witness.released)
+    history.witness.released = []
+    return bool(known)
+
+
 def a_run_began_under_a_pause(history: History) -> bool:
     for index, event in enumerate(history.events):
         if event.kind is EventKind.started and event.run in history.witness.executions:
@@ -292,6 +298,33 @@ def a_wake_waits_for_nothing(history: History) -> bool:
     return False
 
 
+def two_messages_changed_places(history: History) -> bool:
+    for execution in history.witness.executions.values():
+        items = execution.order.items
+        if len(items) > 1:
+            alike = [replace(item, sender="finch", unanswered=0, priority=items[0].priority) for item in items]
+            execution.order = replace(execution.order, items=tuple(sorted(alike, key=lambda item: -item.id)))
+            return True
+    return False
+
+
+def a_chain_is_shorter_than_it_was(history: History) -> bool:
+    for id, row in history.wakes.items():
+        if row.wake.depth:
+            history.wakes[id] = replace(row, wake=replace(row.wake, depth=0))
+            return True
+    return False
+
+
+def a_caller_is_told_otherwise(history: History) -> bool:
+    asked = history.witness.asked
+    if not asked:
+        return False
+    other = replace(asked[0].decision, run=10**6)
+    history.witness.asked = [replace(asked[0], decision=other), *asked[1:]]
+    return True
+
+
 def an_ending_is_unknown(history: History) -> bool:
     for execution in history.witness.executions.values():
         if execution.settled is not None:
@@ -321,11 +354,15 @@ TAMPERINGS: list[tuple[str, Tamper]] = [
     ("a declared one-off", a_one_off_fired_twice),
     ("a declared one-off", a_one_off_never_fired),
     ("a pause stands", a_pause_was_lost),
+    ("a pause stands", a_pause_was_lifted_by_nobody),
     ("once a pause has returned", a_run_began_under_a_pause),
     ("an accepted message", a_message_is_closed_unseen),
     ("an accepted message", an_accepted_message_is_gone),
     ("a run is shown what its inbox holds", a_run_was_not_shown_all),
     ("one generation of an item", an_item_rings_twice),
+    ("messages of one sender", two_messages_changed_places),
+    ("a wake carries the root", a_chain_is_shorter_than_it_was),
+    ("whoever asks is told", a_caller_is_told_otherwise),
     ("an inbox run is retried", the_backoff_was_longer),
     ("whatever rings is shown", a_ringing_item_is_left),
     ("a task ends once", a_task_is_in_another_state),

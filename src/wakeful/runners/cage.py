@@ -9,8 +9,10 @@ Laws:
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 Mounts = dict[str, str]
+PREFIX = "wakeful"
 
 
 def discover(mountinfo: str, own: str) -> Mounts:
@@ -53,6 +55,23 @@ def _write(path: str, text: str) -> bool:
 
 def available() -> Mounts:
     return discover(_read("/proc/self/mountinfo"), _read("/proc/self/cgroup"))
+
+
+def sweep(mounts: Mounts, alive: Callable[[int, int], bool]) -> None:
+    """Remove the empty cages of guardians that are gone; one that is not empty refuses by itself."""
+    for folder in mounts.values():
+        try:
+            names = [name.split("-") for name in os.listdir(folder) if name.startswith(f"{PREFIX}-")]
+        except OSError:
+            continue
+        for parts in names:
+            if (
+                len(parts) == 3
+                and parts[1].isdigit()
+                and parts[2].isdigit()
+                and not alive(int(parts[1]), int(parts[2]))
+            ):
+                Cage({"": os.path.join(folder, "-".join(parts))}).remove()
 
 
 class Cage:

@@ -22,7 +22,11 @@ class Capture:
         self.ring = limit - self.head - _MARKER_ROOM
         self.total = 0
         self.error: str | None = None
-        self.file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self.file = -1
+        try:
+            self.file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            self.error = str(error)
 
     def write(self, data: bytes) -> None:
         view = memoryview(data)
@@ -32,7 +36,7 @@ class Capture:
                 written = os.pwrite(self.file, view[:room], place)
             except OSError as error:
                 # A full disk costs the output, never the run: what it does is worth more than what it says.
-                self.error, written = str(error), min(room, len(view))
+                self.error, written = self.error or str(error), min(room, len(view))
             self.total += written
             view = view[written:]
 
@@ -48,6 +52,8 @@ class Capture:
         return max(self.total - self.head - self.ring, 0)
 
     def close(self) -> None:
+        if self.file < 0:
+            return
         if self.left_out:
             try:
                 self._put_in_order()

@@ -20,7 +20,7 @@ import sys
 import time
 from typing import Any
 
-from wakeful.runners.cage import Cage, Mounts
+from wakeful.runners.cage import PREFIX, Cage, Mounts
 from wakeful.runners.capture import Capture
 from wakeful.runners.processes import boot_id, descendants, is_zombie, signal_all, start_time
 from wakeful.runners.whole import create_whole, now, write_bytes, write_whole
@@ -123,7 +123,7 @@ class Guardian:
         nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
-        self.cage = Cage.make(self.mounts, f"wakeful-{self.pid}-{self.who['start_time']}")
+        self.cage = Cage.make(self.mounts, f"{PREFIX}-{self.pid}-{self.who['start_time']}")
         self.cage.limit(PROCESSES, None)
         self._fork_agent()
 
@@ -167,7 +167,7 @@ class Guardian:
     def _carry_out(self) -> None:
         if self.order["lease"] is not None:
             self._lease(self.steps["asked"] + self.order["lease"])
-        if now() >= self.lease_at:
+        if now() >= self.lease_at and not self._renewed():
             self.fenced, self.by = True, "fencing"
             self.dismiss()
         else:

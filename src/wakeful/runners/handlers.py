@@ -1,7 +1,7 @@
 """A handler, found and called: what happens in the process that does the tasks of a worker's shifts.
 
 Laws:
-- A task ends with exactly one line, and only the process that was forked to do it says so.
+- A task ends with exactly one line of the record, and only the process that was forked to do it writes it.
 - Whatever a handler returns or raises is an end; what JSON cannot hold is refused before the task is called done.
 - A polite end (SIGTERM) unwinds the handler, so that its `finally` blocks run; after it this process is gone.
 """
@@ -27,7 +27,7 @@ from wakeful.core.errors import Mistake
 from wakeful.run import Result, Run, as_json
 from wakeful.runners.link import END, PART, REQUEST, SHIFT
 from wakeful.runners.output import mark_for
-from wakeful.runners.record import VERSION, Page
+from wakeful.runners.record import VERSION, Page, line, open_record
 from wakeful.runners.whole import now
 
 # A result is stored with its task; a payload belongs elsewhere.
@@ -101,15 +101,16 @@ class Hand:
         self.asked = 0
         self.turn = threading.Lock()
         self.unread = b""
+        self.record = -1
         self.variables: dict[str, str] = {}
         self.redactor: Any = None
         self.runner: Any = None
 
     def serve(self) -> None:
         signal.signal(signal.SIGTERM, self._terminate)
-        while (line := self._line()) is not None:
-            if line[:1] == SHIFT:
-                self._shift(line[1:])
+        while (message := self._line()) is not None:
+            if message[:1] == SHIFT:
+                self._shift(message[1:])
 
     def _terminate(self, *_: object) -> None:
         if not self.busy:
@@ -125,8 +126,8 @@ class Hand:
             if not data:
                 return None
             parts.append(data)
-        line, _, self.unread = b"".join(parts).partition(b"\n")
-        return line
+        message, _, self.unread = b"".join(parts).partition(b"\n")
+        return message
 
     def _ask(self, index: int, request: Told) -> Told:
         """Until the engine, or the worker in its absence, has answered."""
@@ -135,8 +136,8 @@ class Hand:
             number = f"{self.pid}-{self.asked}"
             asked = json.dumps({**request, "number": number}).encode()
             self.connection.sendall(b"%s%04x%s\n" % (REQUEST, index, asked))
-            while (line := self._line()) is not None:
-                answer = json.loads(line[1:])
+            while (message := self._line()) is not None:
+                answer = json.loads(message[1:])
                 if answer.pop("number", None) == number:
                     return dict(answer)
             os._exit(1)  # the worker is gone, and so are we
@@ -149,6 +150,7 @@ class Hand:
         self.redactor = _redactor(order["secrets"]) if order["secrets"] else None
         known = {task["id"]: task for task in briefing.get("tasks") or ()}
         tasks, steps, limit = order["tasks"], order["steps"], order["limit"]
+        self.record = open_record(order["folder"])
         for index in map(int, todo.split(b",")):
             task = tasks[index]
             run = Run(
@@ -161,6 +163,7 @@ class Hand:
             began = now()
             if self.page.begin(index, began):
                 self._perform(index, task, run, began)
+        os.close(self.record)
 
     def _dress(self, variables: dict[str, str]) -> None:
         """The variables of this run, instead of those of the one before."""
@@ -179,9 +182,10 @@ class Hand:
         if self.ending:
             os._exit(128 + signal.SIGTERM)
         ended = {"elapsed": round(now() - began, 6), "ended_at": round(time.time(), 3)}
-        record = json.dumps({"version": VERSION, "task": task, **told, **ended}).encode()
+        record = line({"version": VERSION, "task": task, **told, **ended})
+        os.write(self.record, record)
         os.write(self.printing, mark_for(self.mark, index))
-        self.connection.sendall(b"%s%04x%s\n" % (END, index, record))
+        self.connection.sendall(b"%s%04x%s" % (END, index, record))
         if told.get("out_of_memory"):
             os._exit(0)  # a fresh process has the memory that this one may have lost
 

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.core.runs import Ending
+from wakeful.runners.guardian import FENCE_MARGIN
 from wakeful.runners.held import HeldShift
 from wakeful.runners.link import ANSWER, HELLO, REQUEST, STOP, VETOED, connect
 from wakeful.runners.process import VETOED as VETOED_ENDING
-from wakeful.runners.protocol import Held
+from wakeful.runners.protocol import LEASE, Held
 from wakeful.runners.record import line, read_record
 from wakeful.runners.shifts import Shift
+from wakeful.runners.whole import now
 
 # What a handler asks of the engine: the run and the request; the answer is told only after it is stored.
 Link = Callable[[int, dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -57,16 +59,27 @@ class Hired(asyncio.Protocol):
         try:
             while self._needed() and await self._reach(gone):
                 assert self._lost is not None
-                if not self._greeted.done():
-                    await _first(self._greeted, gone, self._lost, timeout=self._import_limit)
-                    if not self._greeted.done() and not gone.done() and not self._lost.done():
-                        self.unready = f"it took longer than {self._import_limit:g} s"
-                        await self.process.end("the limit on importing", at_once=True)
+                await self._await_hello(gone, self._lost)
                 await _first(gone, self._lost)
             return await asyncio.shield(gone)
         finally:
             gone.cancel()
             self.cut()
+
+    async def _await_hello(self, gone: asyncio.Future[Ending], lost: asyncio.Future[None]) -> None:
+        """A worker that is too long in coming up is ended: at the limit on that, and before the lease of its shift is."""
+        until = now() + self._import_limit
+        while not (self._greeted.done() or gone.done() or lost.done()):
+            fence = fenced_at(self.shift)
+            moment = now()
+            if moment >= fence:
+                await self.process.end("fencing", at_once=True)
+                return
+            if moment >= until:
+                self.unready = f"it took longer than {self._import_limit:g} s"
+                await self.process.end("the limit on importing", at_once=True)
+                return
+            await _first(self._greeted, gone, lost, timeout=min(until, fence) - moment)
 
     def _needed(self) -> bool:
         """Whether a line to it is worth having: before its first shift, and as long as it has one of ours."""
@@ -224,6 +237,18 @@ class Hired(asyncio.Protocol):
         with contextlib.suppress(OSError):
             return os.stat(path).st_mtime_ns != changed
         return False
+
+
+def fenced_at(shift: Shift | None) -> float:
+    """When a shift that has not begun must not begin any more."""
+    if shift is None or shift.lease is None:
+        return float("inf")
+    lease = shift.lease.total_seconds()
+    try:
+        until = float((shift.folder / LEASE).read_text())
+    except (OSError, ValueError):
+        until = shift.asked + lease
+    return until - min(FENCE_MARGIN, lease / 3)
 
 
 async def _first(*futures: asyncio.Future[Any], timeout: float | None = None) -> None:

@@ -48,11 +48,15 @@ def _children(pid: int) -> list[int]:
     """What each thread has forked, as the kernel keeps it: no search through everybody else."""
     children: list[int] = []
     try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children") as file:
-                children += map(int, file.read().split())
+        threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return children
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                children += map(int, file.read().split())
+        except OSError:
+            continue
     return children
 
 

@@ -2,7 +2,9 @@
 
 Laws:
 - The first line says whose shift it is and which tasks it has, the last that it is over; each line between is the exit
-  record of one task. Lines are appended whole and never changed, and written before anybody is told.
+  record of one task, or what it printed. Lines are appended whole and never changed, and written before anybody is told.
+- Who brings a task to its end writes its line: the process that did it, or the worker when that process did not live to.
+  So neither of them, killed at any moment, takes the end of another task with it. The first line for a task is right.
 - Who creates `started` first is right: the worker, or the veto of a recovery. The exit record comes last.
 - A task has begun when the page says so: a page of memory that outlives the processes, as the file that it is.
 """
@@ -70,8 +72,7 @@ class Record:
         self.run = run
         self.epoch = epoch
         self._started = now()
-        path = os.path.join(folder, TASKS)
-        self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        self._file = open_record(folder)
         self.header = line({"version": VERSION, "run": run, "epoch": epoch, "tasks": tasks, "worker": worker})
 
     def claim(self, holder: str | None) -> bool:
@@ -92,9 +93,17 @@ class Record:
             view = view[os.write(self._file, view) :]
 
     def replay(self) -> bytes:
-        """All lines so far."""
-        size = os.fstat(self._file).st_size
-        return os.pread(self._file, size, 0)
+        """All lines so far, as they were told."""
+        return b"".join(map(line, read_record(self.folder)))
+
+    def end_of(self, task: int | None) -> Line | None:
+        """The end that a task has told the record, and perhaps nobody else."""
+        told = (known for known in read_record(self.folder) if "exit_code" in known and "over" not in known)
+        return next((known for known in told if known.get("task") == task), None)
+
+    def printed(self, task: int | None, output: str) -> None:
+        """What a task that ended by itself had printed."""
+        self.append(line({"version": VERSION, "printed_by": task, "output": output}))
 
     def finish(self, *, by: str | None = None, call: Line | None = None) -> bytes:
         """The shift is over: its last line, which is also the exit record of the run. `call` is the end of a run
@@ -128,6 +137,11 @@ class Record:
         os.close(self._file)
 
 
+def open_record(folder: str) -> int:
+    path = os.path.join(folder, TASKS)
+    return os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+
+
 def line(value: Line) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
@@ -139,14 +153,19 @@ def read_record(folder: str) -> list[Line]:
             texts = file.read().split(b"\n")[:-1]
     except OSError:
         return []
-    lines = []
+    lines: list[Line] = []
+    ends: dict[int | None, Line] = {}
     for text in texts:
         try:
             value = json.loads(text)
         except ValueError:
             continue
-        if isinstance(value, dict):
+        if "printed_by" in value:
+            ends.get(value["printed_by"], {})["output"] = value["output"]
+        else:
             lines.append(value)
+            if "task" in value:
+                ends.setdefault(value["task"], value)
     return lines
 
 

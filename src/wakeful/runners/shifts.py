@@ -54,6 +54,8 @@ class Shift(Assignment):
     steps: Mapping[int | None, Mapping[str, str | None]] = field(default_factory=dict)
     # How long a handler that asks may wait without an engine to answer it.
     patience: timedelta = timedelta(seconds=60)
+    # When it was asked for, in seconds since boot: its lease counts from then.
+    asked: float = field(default_factory=now)
 
     @property
     def kin(self) -> tuple[object, ...]:
@@ -83,7 +85,7 @@ class Shift(Assignment):
             "grace": self.grace.total_seconds(),
             "patience": self.patience.total_seconds(),
             "lease": lease,
-            "lease_until": None if lease is None else now() + lease,
+            "lease_until": None if lease is None else self.asked + lease,
             "output_limit": self.output_limit,
             "secrets": list(self.secrets),
             "variables": variables,

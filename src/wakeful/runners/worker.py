@@ -214,7 +214,7 @@ class Worker:
             elif letter == REQUEST and self.duty is not None:
                 self.audience.ask(json.loads(content)["number"], REQUEST + content + b"\n")
         if ended:
-            self._note(ended)
+            self._tell(ended)
 
     def _ended(self, index: int, content: bytes) -> bytes:
         """The line for a task that came to its end by itself; none for one whose end is recorded."""
@@ -223,15 +223,21 @@ class Worker:
             return b""
         printed = child.output.take(index)
         if printed:
+            duty.record.printed(duty.tasks[index], printed)
             content = b'%s, "output": %s}' % (content[:-1], json.dumps(printed).encode())
         duty.end(index, content)
         return content + b"\n"
 
     def _note(self, lines: bytes) -> None:
+        """Ends that only we know of."""
+        assert self.duty is not None
+        self.duty.record.append(lines)
+        self._tell(lines)
+
+    def _tell(self, lines: bytes) -> None:
         duty = self.duty
         assert duty is not None
         self.barren = 0
-        duty.record.append(lines)
         self.audience.tell(lines)
         if not duty.todo:
             self._over(duty)
@@ -313,6 +319,7 @@ class Worker:
         """It is gone: its last words are heard, the task that went with it is told, the others go on."""
         while not child.wire.closed and (lines := child.wire.receive()):
             self._hear_child(lines)
+        self._hear_unsaid(child)
         self.child = None
         self.audience.hush()
         self._sweep()
@@ -329,6 +336,14 @@ class Worker:
         child.close()
         if self.child is None and not self.leaving:
             self._fork()
+
+    def _hear_unsaid(self, child: Child) -> None:
+        """It may have been ended between the record and the telling."""
+        duty = self.duty
+        for index in [] if duty is None else [*duty.todo]:
+            assert duty is not None
+            if self.page.began(index) > 0 and (end := duty.record.end_of(duty.tasks[index])) is not None:
+                self._hear_child([b"%s%04x%s" % (END, index, json.dumps(end).encode())])
 
     def _go_on(self, before: Child, duty: Duty) -> None:
         self._fork()

@@ -94,8 +94,8 @@ def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, pair: str, now: d
     state = agent.lifecycle.state(position.state)
     gate = gate_opens_at(state, standing.ran_at(position.state), now, zone) if state else None
     resting = wake.subject is Subject.beat and state is not None and state.kind is Kind.rem
-    counted = int(wake.charged)
     day, fleet_day = days(agent, now)
+    counted = int(wake.charged and row["charged_day"] == day)
     facts = Facts(
         now=now,
         timezone=agent.timezone,

@@ -139,8 +139,7 @@ def ask(world: World, wake: Wake) -> None:
         world.store.ask([wake], wake.requested_at)
         return
     decision = world.driver.decide([wake])[0]
-    call = world.witness.calls[wake.requested_at]
-    world.witness.asked.append(Asked(wake=wake, decision=decision, call=call))
+    world.witness.asked.append(Asked(wake=wake, decision=decision))
 
 
 def peer_wake(world: World, guardian: Guardian | None = None) -> None:

@@ -110,7 +110,6 @@ class Asked:
 
     wake: Wake
     decision: Decision
-    call: Call
 
 
 class Witness:

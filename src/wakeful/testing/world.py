@@ -107,7 +107,9 @@ class World:
         if self.plan and self.plan[0][0] <= now:
             _, name = self.plan.pop(0)
             self.witness.note("action", name)
-            self.attempt(partial(actions.ACTIONS[name], self))
+            # A fleet that no start has managed to declare yet cannot be asked for anything.
+            if any(declared.committed for declared in self.witness.declared):
+                self.attempt(partial(actions.ACTIONS[name], self))
         if self.up_at is not None and self.up_at <= now:
             self.boot()
         self._nudge()

@@ -16,7 +16,7 @@ from wakeful.store.protocol import Store
 from wakeful.testing.checkers.door import check_decision
 from wakeful.testing.checkers.drain import check_drain
 from wakeful.testing.checkers.history import History, Violation
-from wakeful.testing.checkers.holds import check_hold
+from wakeful.testing.checkers.holds import check_hold, check_resume
 from wakeful.testing.checkers.inbox import Inbox
 from wakeful.testing.checkers.ledger import Ledger
 from wakeful.testing.checkers.rows import check_end, check_rows, check_start
@@ -51,6 +51,7 @@ def _tell(history: History) -> Iterator[Violation]:
             yield from inbox.observed(told)
         else:
             yield from check_decision(ledger, history, told)
+            yield from check_resume(ledger, history, told)
             ledger.apply(told)
             yield from check_start(ledger, history, told)
             yield from check_end(ledger, history, told)

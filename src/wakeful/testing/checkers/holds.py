@@ -1,4 +1,4 @@
-"""What a failure brings on its agent: quarantine, a quota waited out, parking; and never without it."""
+"""What holds an agent: what a failure brings on it (quarantine, a quota waited out, parking), and how a hold ends."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ from wakeful.testing.checkers.history import History, Violation, error_class, ou
 from wakeful.testing.checkers.ledger import Ledger
 
 RULE = "a failure pauses its agent when it must, and only then"
+
+
+def check_resume(ledger: Ledger, history: History, event: Event) -> Iterator[Violation]:
+    """One resumed event, before it is folded: somebody asked for it, or its time had come."""
+    if event.kind is not EventKind.resumed:
+        return
+    fields = event.fields or {}
+    scope, owner = str(fields["scope"]), str(fields["owner"])
+    until, _ = ledger.pauses.get((scope, owner), (None, 0))
+    asked = any(
+        released.call.at == event.at and released.scope == scope and released.owner in (None, owner)
+        for released in history.witness.released
+    )
+    if not asked and (until is None or until > event.at):
+        what = f"the pause of {scope} by {owner} (until {until}) was lifted, and nobody asked"
+        yield Violation(rule="a pause stands until it is lifted", what=what, rows=(event,))
 
 
 def check_hold(ledger: Ledger, history: History, event: Event, later: list[Event]) -> Iterator[Violation]:

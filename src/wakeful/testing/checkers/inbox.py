@@ -10,11 +10,12 @@ from wakeful.core.events import Event, EventKind
 from wakeful.core.items import Item
 from wakeful.testing.checkers.history import History, Violation, error_class, outcome_of
 from wakeful.testing.checkers.ledger import Ledger
-from wakeful.testing.witness import Observed
+from wakeful.testing.witness import Execution, Observed
 
 KEPT = "an accepted message is open, or was closed by the outcome of a run that was shown it"
 SHOWN = "a run is shown what its inbox holds, and `shown` moves only with its outcome"
 RINGS = "one generation of an item rings once; a refused one is silent until the next beat"
+ORDER = "messages of one sender and one priority are shown in the order in which they came"
 RETRIED = "an inbox run is retried three times with the task backoff, no more"
 SWEEP = timedelta(minutes=30)
 
@@ -143,10 +144,22 @@ class Inbox:
         if execution is not None and execution.seen != shown:
             what = f"run {event.run} saw {execution.seen}, and was recorded as shown {shown}"
             yield Violation(rule=SHOWN, what=what, rows=(event,))
+        if execution is not None:
+            yield from self._in_order(execution)
         wake = self.history.wakes[event.wake or 0].wake
         if not shown and wake.subject == "inbox" and wake.cause in ("peer", "news"):
             what = f"run {event.run} of {agent.name} was paid for, and shown nothing"
             yield Violation(rule=RINGS, what=what, rows=(event, wake))
+
+    def _in_order(self, execution: Execution) -> Iterator[Violation]:
+        """First in, first shown, for one sender and one priority; what a run failed on comes before."""
+        last: dict[tuple[str | None, str, bool], int] = {}
+        for item in execution.order.items:
+            line = (item.sender, item.priority.value, item.unanswered > 0)
+            if item.id < last.get(line, 0):
+                what = f"run {execution.run} was shown item {item.id} after {last[line]} of the same sender"
+                yield Violation(rule=ORDER, what=what, rows=(item,))
+            last[line] = item.id
 
     def _ended(self, event: Event) -> None:
         execution = self.history.execution(event.run)

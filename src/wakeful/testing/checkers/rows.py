@@ -26,6 +26,8 @@ def check_rows(history: History, ledger: Ledger) -> Iterator[Violation]:
     yield from standings_match(history, ledger)
     yield from totals_match(history, ledger)
     yield from runs_never_overlap(history)
+    yield from wakes_know_where_they_came_from(history)
+    yield from callers_are_told_the_verdict(history)
     yield from one_offs_fire_once(history, ledger)
     yield from pauses_match(history, ledger)
 
@@ -146,6 +148,36 @@ def runs_never_overlap(history: History) -> Iterator[Violation]:
         if len(pool) > limit:
             what = f"{len(pool)} runs lived at once, and the limit is {limit}"
             yield Violation(rule="slots are never exceeded", what=what, rows=tuple(o.order.run for o in pool))
+
+
+def wakes_know_where_they_came_from(history: History) -> Iterator[Violation]:
+    """Root and depth are those of the wake of the run that asked, one further; without such a run there are none."""
+    for row in history.wakes.values():
+        wake = row.wake
+        wanted: tuple[int | None, int] = (None, 0)
+        if wake.by_run is not None:
+            parent = history.wakes[history.runs[wake.by_run].wake].wake
+            wanted = (parent.root or parent.id, parent.depth + 1)
+        if (wake.root, wake.depth) != wanted:
+            what = f"wake {wake.id} has root and depth {(wake.root, wake.depth)}, not {wanted}"
+            yield Violation(rule="a wake carries the root and depth of its chain", what=what, rows=(row,))
+
+
+def callers_are_told_the_verdict(history: History) -> Iterator[Violation]:
+    first: dict[int, Event] = {}
+    for event in history.of(EventKind.decided):
+        first.setdefault(event.wake or 0, event)
+    for asked in history.witness.asked:
+        decision, event = asked.decision, first[asked.decision.wake]
+        fields = event.fields or {}
+        verdict = fields.get("verdict")
+        written: tuple[object, ...] = ("defer", decision.verdict.guard, None, fields.get("joined"))
+        if isinstance(verdict, dict):
+            written = (verdict["kind"], verdict.get("guard"), event.run, None)
+        told = (decision.verdict.kind.value, decision.verdict.guard, decision.run, decision.joined)
+        if told != written:
+            what = f"wake {decision.wake} was answered {told}, and {written} is written"
+            yield Violation(rule="whoever asks is told what is written", what=what, rows=(event, asked))
 
 
 def one_offs_fire_once(history: History, ledger: Ledger) -> Iterator[Violation]:

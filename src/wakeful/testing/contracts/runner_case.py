@@ -16,7 +16,7 @@ import signal
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -84,9 +84,17 @@ class Yard:
                 del os.environ[MARK]
             else:
                 os.environ[MARK] = before
-            for pid, started in self.alive():
-                if start_time(pid) == started:
-                    _kill(pid)
+            self._end_whatever_is_left()
+
+    def _end_whatever_is_left(self) -> None:
+        """Of a test that failed: what is killed so cannot tidy up behind itself."""
+        self.note_cages()
+        for pid, started in self.alive():
+            if start_time(pid) == started:
+                _kill(pid)
+        for folder in filter(os.path.isdir, self._cages):
+            with suppress(OSError):
+                os.rmdir(folder)
 
     # -- runs ---------------------------------------------------------------------------------------------------
     @property
@@ -211,7 +219,5 @@ def _describe(pid: int) -> str:
 
 
 def _kill(pid: int) -> None:
-    try:
+    with suppress(OSError):
         os.kill(pid, signal.SIGKILL)
-    except OSError:
-        return
