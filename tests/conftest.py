@@ -31,8 +31,7 @@ def suites(text: str) -> list[Suite]:
     """The rows `| name | minutes | paths | … |` of the first table in docs/testing.md."""
     rows = re.findall(r"^\| ([^|]+) \| ([\d.]+) \| ([^|]+) \|", text, re.MULTILINE)
     return [
-        Suite(name.strip(), float(minutes), tuple(re.findall(r"`([^`]+)`", paths)))
-        for name, minutes, paths in rows
+        Suite(name.strip(), float(minutes), tuple(re.findall(r"`([^`]+)`", paths))) for name, minutes, paths in rows
     ]
 
 

@@ -150,9 +150,7 @@ def test_that_rule_sees_a_gap_in_the_numbers_and_a_missing_section():
     whole = "\n".join(f"## {section}\n" for section in SECTIONS)
     assert decisions_wanting({"0001-apsw.md": whole, "0002-cron.md": whole}) == []
     assert decisions_wanting({"0002-cron.md": whole})
-    assert decisions_wanting({"0001-apsw.md": whole.replace("## Why", "")}) == [
-        "0001-apsw.md: has no section Why"
-    ]
+    assert decisions_wanting({"0001-apsw.md": whole.replace("## Why", "")}) == ["0001-apsw.md: has no section Why"]
 
 
 def test_every_suite_has_a_budget_and_together_they_stay_under_ten_minutes():

@@ -21,9 +21,7 @@ def test_nothing_else_is_offered_by_accident():
 
 def test_importing_wakeful_loads_no_library_but_pythons_own():
     ask = "import sys; import wakeful; print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60
-    )
+    loaded = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
     heavy = {"apsw", "click", "rich", "ruamel", "cronsim", "asyncio", "sqlite3"}
     assert "wakeful" in loaded.stdout.split()
     assert heavy & set(loaded.stdout.split()) == set()

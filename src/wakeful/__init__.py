@@ -4,12 +4,13 @@ Importing this package stays cheap, because the CLI starts here: a name that nee
 when it is asked for.
 """
 
-import typing as _typing
-
 from wakeful.core.errors import Mistake, WakefulError
 
-if _typing.TYPE_CHECKING:
+# As typing has it; but typing alone would take longer to load than all that is here.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from wakeful.run import Result, Run
+del TYPE_CHECKING
 
 __all__ = ["Mistake", "Result", "Run", "WakefulError", "__version__"]
 

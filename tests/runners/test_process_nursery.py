@@ -10,7 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from soak.caller import ROOT, as_json
-from wakeful.runners.processes import stat_fields
+from wakeful.runners.cage import available
+from wakeful.runners.processes import start_time, stat_fields
 from wakeful.runners.protocol import Found
 from wakeful.testing.contracts.runner_case import real
 
@@ -39,6 +40,20 @@ async def test_a_nursery_that_was_killed_between_starts_is_replaced(yard):
         yard.note_cages()
         os.kill(nursery, signal.SIGKILL)
     await ended(yard, yard.assign(HERE))
+
+
+@real
+async def test_what_killed_guardians_left_of_their_cages_is_swept_by_the_next_nursery(yard):
+    await ended(yard, yard.assign(HERE))
+    (nursery,) = nurseries(yard)
+    spares = [pid for pid, _ in yard.alive() if stat_fields(pid)[1:2] == [str(nursery)]]
+    names = [f"wakeful-{pid}-{start_time(pid)}" for pid in spares]
+    for pid in (nursery, *spares):
+        os.kill(pid, signal.SIGKILL)
+    await yard.until(lambda: yard.alive() == [], "all of them to be gone")
+    await ended(yard, yard.assign(HERE))
+    folders = [os.path.join(folder, name) for folder in available().values() for name in names]
+    assert [folder for folder in folders if os.path.isdir(folder)] == []
 
 
 @real

@@ -27,7 +27,7 @@ from wakeful.core.errors import Mistake
 from wakeful.run import Result, Run, as_json
 from wakeful.runners.link import END, PART, REQUEST, SHIFT
 from wakeful.runners.output import mark_for
-from wakeful.runners.record import VERSION, Page, line, open_record
+from wakeful.runners.record import VERSION, Page, open_record
 from wakeful.runners.whole import now
 
 # A result is stored with its task; a payload belongs elsewhere.
@@ -37,6 +37,8 @@ MOST_TRACE = 3_000
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _DONE = {"exit_code": 0, "outcome": "done"}
+_OUTLINE_DONE = json.dumps(_DONE)[1:-1]
+_RECORD = f'{{"version": {VERSION}, "task": %s, %s, "elapsed": %.6f, "ended_at": %.3f}}\n'
 
 Handler = Callable[[Run], Any]
 Told = dict[str, Any]
@@ -75,6 +77,15 @@ def load(target: str, root: str) -> Handler:
     if inspect.iscoroutinefunction(found):
         import asyncio  # noqa: F401  once, before anybody forks
     return handler
+
+
+def module_of(target: str) -> tuple[str, int] | None:
+    """The handler's file and when it was changed: who edits it wants the new one."""
+    path = getattr(sys.modules[target.partition(":")[0]], "__file__", None)
+    try:
+        return (path, os.stat(path).st_mtime_ns) if path else None
+    except OSError:
+        return None
 
 
 def _trace(error: BaseException, skip: int = 0) -> str:
@@ -181,8 +192,10 @@ class Hand:
             os._exit(0)  # the handler forked, and its child came back here
         if self.ending:
             os._exit(128 + signal.SIGTERM)
-        ended = {"elapsed": round(now() - began, 6), "ended_at": round(time.time(), 3)}
-        record = line({"version": VERSION, "task": task, **told, **ended})
+        # Written by hand, for it is written for every task.
+        outline = _OUTLINE_DONE if told is _DONE else json.dumps(told)[1:-1]
+        whose = "null" if task is None else task
+        record = (_RECORD % (whose, outline, now() - began, time.time())).encode()
         os.write(self.record, record)
         os.write(self.printing, mark_for(self.mark, index))
         self.connection.sendall(b"%s%04x%s" % (END, index, record))

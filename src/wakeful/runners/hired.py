@@ -67,7 +67,7 @@ class Hired(asyncio.Protocol):
             self.cut()
 
     async def _await_hello(self, gone: asyncio.Future[Ending], lost: asyncio.Future[None]) -> None:
-        """A worker that is too long in coming up is ended: at the limit on that, and before the lease of its shift is."""
+        """A worker that is too long in coming up is ended: at the limit on that, or before its shift's lease is."""
         until = now() + self._import_limit
         while not (self._greeted.done() or gone.done() or lost.done()):
             fence = fenced_at(self.shift)

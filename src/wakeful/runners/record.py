@@ -2,9 +2,9 @@
 
 Laws:
 - The first line says whose shift it is and which tasks it has, the last that it is over; each line between is the exit
-  record of one task, or what it printed. Lines are appended whole and never changed, and written before anybody is told.
-- Who brings a task to its end writes its line: the process that did it, or the worker when that process did not live to.
-  So neither of them, killed at any moment, takes the end of another task with it. The first line for a task is right.
+  record of one task, or what it printed. Lines are appended whole, never changed, and written before anybody is told.
+- Who brings a task to its end writes its line: the process that did it, or the worker when that one did not live to.
+  So neither of them, killed at any moment, takes the end of another task with it. A task's first line is right.
 - Who creates `started` first is right: the worker, or the veto of a recovery. The exit record comes last.
 - A task has begun when the page says so: a page of memory that outlives the processes, as the file that it is.
 """
@@ -72,6 +72,7 @@ class Record:
         self.run = run
         self.epoch = epoch
         self._started = now()
+        self._whole: Line | None = None
         self._file = open_record(folder)
         self.header = line({"version": VERSION, "run": run, "epoch": epoch, "tasks": tasks, "worker": worker})
 
@@ -125,10 +126,13 @@ class Record:
             whole[key] = (call or {}).get(key, whole[key] if key == "by" else None)
         last = line({**whole, "over": True})
         self.append(last)
-        write_whole(os.path.join(self.folder, "exit.json"), whole)
+        self._whole = whole
         return last
 
     def close(self, *, sync: bool) -> None:
+        """Nothing more will be written but, where the shift is over, its exit record."""
+        if self._whole is not None:
+            write_whole(os.path.join(self.folder, "exit.json"), self._whole)
         if sync:
             os.fsync(self._file)
             folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

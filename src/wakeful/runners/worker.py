@@ -22,7 +22,7 @@ from wakeful.runners.audience import Audience
 from wakeful.runners.blame import TIMED_OUT, Told, asked_by, crashed, in_words
 from wakeful.runners.child import Child, fork, settle_in
 from wakeful.runners.duty import Duty
-from wakeful.runners.handlers import Broken, Handler, load
+from wakeful.runners.handlers import Broken, Handler, load, module_of
 from wakeful.runners.link import ANSWER, END, HELLO, PART, REQUEST, SHIFT, STOP, VETOED, Wire
 from wakeful.runners.processes import descendants, signal_all
 from wakeful.runners.record import VERSION, Page, line
@@ -64,16 +64,15 @@ class Worker:
         module = None
         try:
             self.handler = load(self.settings["handler"], self.settings["root"])
-            module = _module_of(self.settings["handler"])
+            module = module_of(self.settings["handler"])
         except Broken as problem:
             self.broken = str(problem)
         hello = {"version": VERSION, "pid": os.getpid(), "broken": self.broken, "module": module}
         self.hello = HELLO + line(hello)
         self.bell, self.ring = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        for number in (signal.SIGTERM, signal.SIGCHLD):
-            signal.signal(number, lambda *_: None)
-        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_IGN)
+        heard, ignored = (signal.SIGTERM, signal.SIGCHLD), (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+        for number in (*heard, *ignored):
+            signal.signal(number, signal.SIG_IGN if number in ignored else lambda *_: None)
         signal.set_wakeup_fd(self.ring, warn_on_full_buffer=False)
         self._fork()
 
@@ -385,15 +384,6 @@ class Worker:
         """What tasks have left behind has come down to us; the process that does them keeps its own children."""
         kept = set() if self.child is None else {self.child.pid, *descendants(self.child.pid)}
         signal_all([pid for pid in descendants(os.getpid()) if pid not in kept], signal.SIGKILL)
-
-
-def _module_of(target: str) -> tuple[str, int] | None:
-    """The handler's file and when it was changed: who edits it wants the new one."""
-    path = getattr(sys.modules[target.partition(":")[0]], "__file__", None)
-    try:
-        return (path, os.stat(path).st_mtime_ns) if path else None
-    except OSError:
-        return None
 
 
 def main() -> None:

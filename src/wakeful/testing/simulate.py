@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,8 +109,8 @@ def show(report: Report, days: float | None = None) -> str:
     for violation in report.violations[:MOST_SHOWN]:
         lines.append(f"  rule: {violation.rule}\n    {violation.what}")
         lines += [f"    row: {str(row)[:LONGEST_ROW]}" for row in violation.rows]
-    left = len(report.violations) - MOST_SHOWN
-    lines += [f"  and {left} more"] if left > 0 else []
+    left = Counter(violation.rule for violation in report.violations[MOST_SHOWN:])
+    lines += [f"  and {count} more of rule: {rule}" for rule, count in left.items()]
     return "\n".join([*lines, f"  replay: {command}"])
 
 
