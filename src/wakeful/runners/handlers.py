@@ -133,7 +133,7 @@ class Hand:
     def _line(self) -> bytes | None:
         parts = [self.unread]
         while b"\n" not in parts[-1]:
-            data = self.connection.recv(256 * 1024)
+            data = self.connection.recv(64 * 1024)
             if not data:
                 return None
             parts.append(data)

@@ -193,7 +193,7 @@ class Hired(asyncio.Protocol):
 
     def attach(self, held: HeldShift) -> None:
         self.held = held
-        held.stop = self._stop
+        held.worker, held.stop = str(self.folder.absolute()), self._stop
 
     async def _stop(self, by: str, at_once: bool, task: int | None) -> None:
         held = self.held

@@ -30,7 +30,7 @@ END = b"E"
 PART = b"\t"
 
 MOST_UNSENT = 64 * 1024 * 1024
-_CHUNK = 256 * 1024
+_CHUNK = 64 * 1024
 
 
 class Wire:

@@ -16,7 +16,7 @@ from typing import Any
 
 from wakeful.runners.cage import available, sweep
 from wakeful.runners.guardian import Guardian
-from wakeful.runners.processes import start_time
+from wakeful.runners.processes import is_zombie, start_time
 
 # Guardians that are made ready before they are needed.
 SPARES = 2
@@ -57,7 +57,7 @@ class Nursery:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         # Reaped by the kernel: nobody asks us how a guardian ended, its record says it.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        sweep(self.mounts, lambda pid, started: start_time(pid) == started)
+        sweep(self.mounts, lambda pid, started: start_time(pid) == started and not is_zombie(pid))
         gc.collect()
         gc.freeze()
         # Until a guardian can heed it, a TERM waits.

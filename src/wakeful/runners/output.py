@@ -18,7 +18,7 @@ from wakeful.runners.redaction import Redactor
 # Kept of one task's output, for a person and for a dead letter.
 KEPT = 4_000
 _HALF = KEPT // 2
-_CHUNK = 256 * 1024
+_CHUNK = 64 * 1024
 _INDEX = 4
 _MARK = 16
 _NOBODY = -1

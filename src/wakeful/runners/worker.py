@@ -193,7 +193,6 @@ class Worker:
             wire.send(VETOED + line({"run": duty.record.run}))
             return
         self.duty, self.barren, self.sweep_at = duty, 0, _NEVER
-        self.audience.tell(duty.record.header)
         if self.broken is not None:
             self.leaving = True
             self._end_rest({"exit_code": 1, "error": self.broken, "error_class": "config"})
@@ -237,15 +236,16 @@ class Worker:
         duty = self.duty
         assert duty is not None
         self.barren = 0
-        self.audience.tell(lines)
-        if not duty.todo:
-            self._over(duty)
+        if duty.todo:
+            self.audience.tell(lines)
+        else:
+            self._over(duty, lines)
 
-    def _over(self, duty: Duty) -> None:
+    def _over(self, duty: Duty, lines: bytes) -> None:
         child = self.child
         if child is not None:
             child.output.finish()
-        self.audience.tell(duty.record.finish(by=duty.by, call=duty.call))
+        self.audience.tell(lines + duty.record.finish(by=duty.by, call=duty.call))
         # Who is told stores it; to sync each shift would cost more than its tasks. With nobody there, this is all.
         duty.record.close(sync=not self.audience)
         self.duty = None

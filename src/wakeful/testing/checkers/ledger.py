@@ -202,6 +202,9 @@ class Ledger:
         self._spend(opened, Spend() - opened.reserved)
         if opened.charged:
             self._count(opened, self.charges.pop(opened.wake.id).pair, -1)
+            # It waits again, unless it became part of another that waits already.
+            if opened.wake.by_run is not None and self.history.wakes[opened.wake.id].joined is not None:
+                self.by_run[opened.wake.by_run].discard(opened.wake.id)
 
     def _ended(self, event: Event) -> None:
         opened = self.open.pop(event.run or 0)
