@@ -48,11 +48,22 @@ OUTSIDE_LIBRARIES = {"wakeful.core.cron": {"cronsim"}}
 SESSION = {"one", "all", "run", "insert", "many"}
 
 # Begun by a person or a packager, not by an import.
-ENTRY_POINTS = {"wakeful", "wakeful.cli", "wakeful.__main__", "wakeful.testing.simulate"}
+ENTRY_POINTS = {
+    "wakeful",
+    "wakeful.cli",
+    "wakeful.__main__",
+    "wakeful.testing.simulate",
+    # Processes of their own, started by name.
+    "wakeful.runners.dream",
+    "wakeful.runners.nursery",
+    "wakeful.runners.worker",
+}
 # Finished and tested before the package that calls them; a line goes when its caller comes.
 AWAITING_A_CALLER: set[str] = {
     "wakeful.core.forecast",
-    "wakeful.runners.process",
+    "wakeful.runners.briefing",
+    "wakeful.runners.environment",
+    "wakeful.runners.function",
     "wakeful.store.folder",
     "wakeful.store.writer",
 }
