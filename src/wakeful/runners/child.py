@@ -121,7 +121,8 @@ def _become(parent: int, printing: int, memory: int | None) -> None:
         os.dup2(printing, stream)
     # By lines, so that what a crashed handler printed is not lost with it.
     for text in (sys.stdout, sys.stderr):
-        text.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+        with contextlib.suppress(AttributeError, ValueError):
+            text.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     faulthandler.enable(file=2)
     if memory is not None:
         _limit(memory)

@@ -34,7 +34,8 @@ from wakeful.runners.record import read_record as read_tasks
 from wakeful.runners.shifts import Shift, marker
 
 _ROOT = Path(__file__).resolve().parents[2]
-_START = "import sys; sys.path.append(sys.argv.pop(1)); from wakeful.runners.worker import main; main()"
+_WORKER = "wakeful.runners.worker"
+_START = f"import sys; sys.path.append(sys.argv.pop(1)); from {_WORKER} import main; main()"
 # A worker that was gone before it took its shift is replaced this often.
 _TRIES = 3
 # Beyond a worker's age and its longest shift, in seconds: its guardian's clock is only for what nobody foresaw.
@@ -79,7 +80,11 @@ class FunctionRunner:
         shift = _checked(assignment)
         shift.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         held = self._hold(HeldShift(shift.run, shift.folder, shift.tasks))
-        await self._give(shift, held)
+        try:
+            await self._give(shift, held)
+        except BaseException:
+            held.let_go()
+            raise
         return held
 
     def find(self, folder: Path) -> Found:
@@ -200,7 +205,12 @@ class FunctionRunner:
             self._workers.pop(hired, None)
         held, shift = hired.held, hired.shift
         if held is not None and not held.ended.done():
-            await self._after(hired, held, shift, ending, tried)
+            try:
+                await self._after(hired, held, shift, ending, tried)
+            except Exception:
+                # Whoever waits must not wait for ever; what became of the run is in its folder, for a later look.
+                held.conclude(LOST)
+                raise
         if ending.exit_code == 0 or held is None:
             await asyncio.to_thread(shutil.rmtree, hired.folder, ignore_errors=True)
 

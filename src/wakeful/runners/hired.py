@@ -49,6 +49,7 @@ class Hired(asyncio.Protocol):
         self._lost: asyncio.Future[None] | None = None
         self._greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._unheard = b""
+        self._unsaid: list[bytes] = []
         self._answering: set[asyncio.Task[None]] = set()
         self.on_over: Callable[[Hired], None] = lambda _: None
 
@@ -161,6 +162,8 @@ class Hired(asyncio.Protocol):
             return
         if first and self.shift is not None:
             self._say(self.shift.message())
+            while self._unsaid:
+                self._say(self._unsaid.pop(0))
         else:
             # We were away: what was recorded meanwhile is in the file, and will be told again.
             self.held.hear(read_record(str(self.held.folder)))
@@ -199,16 +202,20 @@ class Hired(asyncio.Protocol):
         held = self.held
         if held is None or held.ended.done():
             return
-        if not self.ready and not self._greeted.done():
-            await self.process.end(by, at_once=True)
-            return
         request: dict[str, Any] = {"run": held.run, "by": by, "at_once": at_once}
         if task is not None:
             request["task"] = task
+        elif not self.ready:
+            # Where it has not come up, nothing of the shift is under way that could be ended politely.
+            await self.process.end(by, at_once=at_once or not self.came_up)
+            return
         else:
             grace = 0.0 if at_once else self._grace()
             asyncio.get_running_loop().call_later(grace + _OVERDUE, self._insist, held, by)
-        self._say(STOP + line(request))
+        if self.ready:
+            self._say(STOP + line(request))
+        else:
+            self._unsaid.append(STOP + line(request))
 
     def _grace(self) -> float:
         return self.shift.grace.total_seconds() if self.shift is not None else 10.0

@@ -72,7 +72,6 @@ class Record:
         self.run = run
         self.epoch = epoch
         self._started = now()
-        self._whole: Line | None = None
         self._file = open_record(folder)
         self.header = line({"version": VERSION, "run": run, "epoch": epoch, "tasks": tasks, "worker": worker})
 
@@ -126,13 +125,10 @@ class Record:
             whole[key] = (call or {}).get(key, whole[key] if key == "by" else None)
         last = line({**whole, "over": True})
         self.append(last)
-        self._whole = whole
+        write_whole(os.path.join(self.folder, "exit.json"), whole)
         return last
 
     def close(self, *, sync: bool) -> None:
-        """Nothing more will be written but, where the shift is over, its exit record."""
-        if self._whole is not None:
-            write_whole(os.path.join(self.folder, "exit.json"), self._whole)
         if sync:
             os.fsync(self._file)
             folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -81,8 +81,6 @@ def fact_parameters(wake: Wake, agent: Agent, pair: str, now: datetime) -> Row:
         "pause_agent": agent_scope(agent.name),
         "pause_address": agent_scope(agent.address),
         "pause_source": source_scope(wake.source) if wake.source else "",
-        # Moot means shown, not "not yet": the clock may have been set back since it rang.
-        "rung_by": to_micros(max(now, wake.requested_at)),
         "now": to_micros(now),
     }
 

@@ -129,13 +129,18 @@ class Queue:
             yield Violation(rule=KEPT, what=f"task {job.row.id} was completed twice", rows=(event,))
 
     def _settle(self, job: Job, ending: Ending, outcome: str, agent: Agent, now: datetime) -> None:
-        kind, later = error_class(ending), timedelta()
+        kind = error_class(ending)
         if outcome in ("done", "no_work"):
             job.attempts += 1
             self._close(job, "completed")
             return
-        if ending.by is not None or kind == "quota":
-            job.state, job.not_before = "pending", None
+        if ending.by is not None:
+            job.state, job.not_before = "pending", now + agent.retries.base * 2
+            return
+        if kind == "quota":
+            asked = ending.result.retry_at if ending.result else None
+            later = timedelta(minutes=30) if asked is None or asked <= now else min(asked - now, timedelta(days=8))
+            job.state, job.not_before = "pending", now + later
             return
         job.attempts += 1
         if kind in ("auth", "config"):
@@ -143,8 +148,7 @@ class Queue:
         elif job.attempts > self._most(job, agent):
             self._close(job, "dead_letter")
         else:
-            later = agent.retries.base * 2**job.attempts
-            job.state, job.not_before = "failed", now + later
+            job.state, job.not_before = "failed", now + agent.retries.base * 2**job.attempts
 
     def _close(self, job: Job, state: str) -> None:
         job.state = state

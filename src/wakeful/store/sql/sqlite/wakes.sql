@@ -32,11 +32,11 @@ SELECT
                 AND coalesce(v.agent, v.role) = :place), :requested_at))
             LIMIT :slots))
         ELSE 0 END AS slots_ahead,
-    EXISTS (SELECT 1 FROM item i WHERE i.agent = :agent AND i.ring_at IS NOT NULL AND i.ring_at <= :rung_by
+    EXISTS (SELECT 1 FROM item i WHERE i.agent = :agent AND i.ring_at IS NOT NULL AND (i.ring_at <= :now OR i.asked IS NOT NULL)
         AND i.closed_at IS NULL AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0)
         AND i.held_by IS NULL)
     OR (:address <> :agent AND EXISTS (SELECT 1 FROM item i WHERE i.agent = :address AND i.ring_at IS NOT NULL
-        AND i.ring_at <= :rung_by AND i.closed_at IS NULL
+        AND (i.ring_at <= :now OR i.asked IS NOT NULL) AND i.closed_at IS NULL
         AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0) AND i.held_by IS NULL)) AS rings,
     (SELECT r.day FROM run r WHERE r.wake = :wake AND r.charged = 1 AND r.state <> 'void' LIMIT 1) AS charged_day,
     t.state AS task_state, t.waits_for AS task_waits_for, t.not_before AS task_not_before,
