@@ -285,8 +285,9 @@ async def test_a_task_that_runs_out_of_memory_is_told_so_and_the_next_goes_on(ya
 
 @real
 async def test_a_handler_whose_fork_comes_back_ends_once(yard):
-    _, heard = await carried_out(yard, "fork", "text", "fork", "pid")
-    assert [read_outcome(end.ending) for end in heard.values()] == [DONE] * 4
+    _, heard = await carried_out(yard, "fork", "witness", "fork", "witness", "pid")
+    assert [read_outcome(end.ending) for end in heard.values()] == [DONE] * 5
+    assert (yard.folder / "witness").read_text() == "0 ran\n" * 2
 
 
 @real

@@ -196,8 +196,9 @@ class Hand:
         outline = _OUTLINE_DONE if told is _DONE else json.dumps(told)[1:-1]
         whose = "null" if task is None else task
         record = (_RECORD % (whose, outline, now() - began, time.time())).encode()
-        os.write(self.record, record)
+        # First the pipe: where it is broken the worker is gone, and what a handler then ran into is not its own end.
         os.write(self.printing, mark_for(self.mark, index))
+        os.write(self.record, record)
         self.connection.sendall(b"%s%04x%s" % (END, index, record))
         if told.get("out_of_memory"):
             os._exit(0)  # a fresh process has the memory that this one may have lost

@@ -143,15 +143,15 @@ class Output:
             pass
         return self._ended.pop(index, "")
 
-    def take_rest(self) -> str:
-        """What a task that did not live to say so had printed, as far as it has come."""
+    def take_rest(self, index: int) -> str:
+        """What a task that did not live to say that it ended had printed, as far as it has come."""
         most = time.monotonic() + _LONGEST_REST
         while self.read() and time.monotonic() < most:
             pass
         rest, self._rest = self._rest, b""
         self._keep(rest)
         self._close(_NOBODY)
-        return self._ended.pop(_NOBODY)
+        return self._ended.pop(index, "") + self._ended.pop(_NOBODY)
 
     def finish(self) -> None:
         """The shift is over."""

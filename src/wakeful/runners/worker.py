@@ -353,7 +353,7 @@ class Worker:
     def _blame(self, child: Child, duty: Duty, status: int) -> bytes:
         """The line for the task that went with its process, if one had begun."""
         begun = [index for index in duty.todo if self.page.began(index) > 0]
-        printed = child.output.take_rest()
+        printed = child.output.take_rest(begun[0] if begun else duty.todo[0])
         if not begun:
             self.barren += 1
             if self.barren < _BARREN or duty.by is not None:
