@@ -64,7 +64,9 @@ async def test_no_signal_is_ignored_or_blocked_whatever_the_caller_does(yard):
         for number, handler in before.items():
             signal.signal(number, handler)
     given = dict(line.split(":\t") for line in ending.output.splitlines() if line.startswith(("SigBlk", "SigIgn")))
-    assert {name: int(mask, 16) for name, mask in given.items()} == {"SigBlk": 0, "SigIgn": 0}
+    # 32 and 33 are the C library's own: no program can name them, and who started us may have left them ignored.
+    nameable = ~(0b11 << 31)
+    assert {name: int(mask, 16) & nameable for name, mask in given.items()} == {"SigBlk": 0, "SigIgn": 0}
 
 
 @real

@@ -41,6 +41,10 @@ class Duty:
         todo = b",".join(b"%d" % index for index in self.todo)
         return b"%s%s%s%s%s%s\n" % (SHIFT, todo, PART, control, PART, body)
 
+    def replay(self) -> bytes:
+        """What everybody but the newcomer has heard."""
+        return self.record.replay({self.tasks[index] for index in self.todo})
+
     def due(self, page: Page) -> float:
         """When the task at hand must have ended."""
         if not self.todo:

@@ -92,7 +92,7 @@ class FunctionRunner:
 
     async def adopt(self, run: int, folder: Path) -> HeldShift:
         held = self._hold(HeldShift(run, folder))
-        held.hear(read_tasks(str(folder)))
+        held.look()
         if held.ended.done():
             return held
         found = self.find(folder)
@@ -106,7 +106,7 @@ class FunctionRunner:
             hired = Hired(worker, await self._processes.adopt(run, worker), self._link, self._import_limit)
             hired.on_over = Hired.cut
             hired.attach(held)
-            self._watch(hired, None)
+            self._watch(hired)
         return held
 
     async def _lost_without_a_trace(self, run: int, folder: Path, held: HeldShift) -> None:
@@ -134,10 +134,11 @@ class FunctionRunner:
         return held
 
     # -- workers ------------------------------------------------------------------------------------------------
-    async def _give(self, shift: Shift, held: HeldShift, tried: int = 1) -> None:
-        hired = self._take(shift) if tried == 1 else None
+    async def _give(self, shift: Shift, held: HeldShift) -> None:
+        held.tries += 1
+        hired = self._take(shift) if held.tries == 1 else None
         if hired is None:
-            hired = await self._hire(shift, tried)
+            hired = await self._hire(shift)
         hired.hand(shift, held)
 
     def _take(self, shift: Shift) -> Hired | None:
@@ -152,7 +153,7 @@ class FunctionRunner:
     def _young(self, hired: Hired) -> bool:
         return asyncio.get_running_loop().time() - hired.born < self._recycling.age.total_seconds()
 
-    async def _hire(self, shift: Shift, tried: int) -> Hired:
+    async def _hire(self, shift: Shift) -> Hired:
         self._sweep()
         worker = self._folder / f"{shift.agent}-{os.getpid()}-{secrets.token_hex(6)}"
         settings = {
@@ -182,11 +183,11 @@ class FunctionRunner:
         )
         hired = Hired(worker, held, self._link, self._import_limit)
         hired.on_over = lambda done, kin=shift.kin: self._rest(done, kin)  # type: ignore[misc]
-        self._watch(hired, tried)
+        self._watch(hired)
         return hired
 
-    def _watch(self, hired: Hired, tried: int | None) -> None:
-        self._workers[hired] = asyncio.ensure_future(self._live(hired, tried))
+    def _watch(self, hired: Hired) -> None:
+        self._workers[hired] = asyncio.ensure_future(self._live(hired))
 
     def _rest(self, hired: Hired, kin: tuple[object, ...]) -> None:
         if hired.broken:
@@ -196,7 +197,7 @@ class FunctionRunner:
         while len(self._idle) > self._recycling.idle:
             self._idle.popitem(last=False)[0].cut()
 
-    async def _live(self, hired: Hired, tried: int | None) -> None:
+    async def _live(self, hired: Hired) -> None:
         """As long as a worker lives, and what is to be done when it does not."""
         try:
             ending = await hired.live()
@@ -206,7 +207,7 @@ class FunctionRunner:
         held, shift = hired.held, hired.shift
         if held is not None and not held.ended.done():
             try:
-                await self._after(hired, held, shift, ending, tried)
+                await self._after(hired, held, shift, ending)
             except Exception:
                 # Whoever waits must not wait for ever; what became of the run is in its folder, for a later look.
                 held.conclude(LOST)
@@ -214,9 +215,7 @@ class FunctionRunner:
         if ending.exit_code == 0 or held is None:
             await asyncio.to_thread(shutil.rmtree, hired.folder, ignore_errors=True)
 
-    async def _after(
-        self, hired: Hired, held: HeldShift, shift: Shift | None, ending: Ending, tried: int | None
-    ) -> None:
+    async def _after(self, hired: Hired, held: HeldShift, shift: Shift | None, ending: Ending) -> None:
         """A worker is gone with a shift on its hands: over after all, lost, vetoed, or never begun."""
         held.hear(read_tasks(str(held.folder)))
         if held.ended.done():
@@ -228,8 +227,8 @@ class FunctionRunner:
             held.conclude(VETOED)
         elif shift is None:
             held.conclude(LOST)
-        elif ending.by is None and hired.came_up and (tried or 0) < _TRIES:
-            await self._give(shift, held, (tried or 0) + 1)
+        elif ending.by is None and hired.came_up and held.tries < _TRIES:
+            await self._give(shift, held)
         else:
             self._fail(shift, held, ending, hired.unready)
 

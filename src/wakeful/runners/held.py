@@ -15,7 +15,7 @@ from typing import Any
 from wakeful.core.runs import Ending
 from wakeful.runners.endings import LOST
 from wakeful.runners.protocol import LEASE
-from wakeful.runners.record import read_begun
+from wakeful.runners.record import read_begun, read_record
 from wakeful.runners.shifts import TaskEnding, read_end, sum_up
 from wakeful.runners.whole import now, write_whole
 
@@ -31,6 +31,8 @@ class HeldShift:
         # None until the record has said which; a run without tasks has none.
         self.task_ids = tasks
         self.worker: str | None = None
+        # How many workers it was given to.
+        self.tries = 0
         self._call: Ending | None = None
         self._ends: list[TaskEnding] = []
         self._told: set[int] = set()
@@ -57,6 +59,12 @@ class HeldShift:
             else:
                 self._end(line)
         self._wake()
+
+    def look(self) -> None:
+        """Read the record if it is whole; of one that still grows only whose it is, for its worker tells the rest."""
+        lines = read_record(str(self.folder))
+        over = any("over" in line for line in lines)
+        self.hear(lines if over else [line for line in lines if "tasks" in line])
 
     def _begin(self, line: dict[str, Any]) -> None:
         if line.get("run") == self._run:

@@ -17,7 +17,7 @@ from wakeful.runners.held import HeldShift
 from wakeful.runners.link import ANSWER, HELLO, REQUEST, STOP, VETOED, connect
 from wakeful.runners.process import VETOED as VETOED_ENDING
 from wakeful.runners.protocol import LEASE, Held
-from wakeful.runners.record import line, read_record
+from wakeful.runners.record import line
 from wakeful.runners.shifts import Shift
 from wakeful.runners.whole import now
 
@@ -165,8 +165,8 @@ class Hired(asyncio.Protocol):
             while self._unsaid:
                 self._say(self._unsaid.pop(0))
         else:
-            # We were away: what was recorded meanwhile is in the file, and will be told again.
-            self.held.hear(read_record(str(self.held.folder)))
+            # We were away: either it is over, or all of it is told again.
+            self.held.look()
             if self.held.ended.done():
                 self._release()
 

@@ -92,9 +92,10 @@ class Record:
         while view:
             view = view[os.write(self._file, view) :]
 
-    def replay(self) -> bytes:
-        """All lines so far, as they were told."""
-        return b"".join(map(line, read_record(self.folder)))
+    def replay(self, untold: set[int | None]) -> bytes:
+        """All lines so far, as they were told. What has not been told yet will be, with what it printed."""
+        lines = read_record(self.folder)
+        return b"".join(line(known) for known in lines if "task" not in known or known["task"] not in untold)
 
     def end_of(self, task: int | None) -> Line | None:
         """The end that a task has told the record, and perhaps nobody else."""

@@ -124,7 +124,7 @@ class Worker:
         if self.bell in ready:
             self._heed()
         if self.audience.listener.fileno() in ready:
-            self.audience.welcome(self.hello, b"" if self.duty is None else self.duty.record.replay())
+            self.audience.welcome(self.hello, b"" if self.duty is None else self.duty.replay())
 
     def _hear(self, wire: Wire) -> None:
         wire.flush()

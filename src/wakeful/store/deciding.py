@@ -168,6 +168,9 @@ class Deciding(Declaring):
             self.session.run("ask_item", item=wake.item, wake=id, now=to_micros(now))
             if refused and verdict.guard != "moot":
                 self.session.run("sweep_item", item=wake.item, ring_at=to_micros(now + SWEEP))
+        if refused and verdict.guard == "moot" and wake.subject is Subject.inbox and gathered:
+            named = {"agent": gathered.agent.name, "address": gathered.agent.address}
+            self.session.run("ring_later", **named, now=to_micros(now))
         if wake.task is not None:
             query = "unask_task" if refused else "ask_item"
             self.session.run(query, item=wake.task, wake=id, now=to_micros(now))

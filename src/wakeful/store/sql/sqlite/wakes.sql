@@ -32,11 +32,13 @@ SELECT
                 AND coalesce(v.agent, v.role) = :place), :requested_at))
             LIMIT :slots))
         ELSE 0 END AS slots_ahead,
-    EXISTS (SELECT 1 FROM item i WHERE i.agent = :agent AND i.ring_at IS NOT NULL AND (i.ring_at <= :now OR i.asked IS NOT NULL)
+    EXISTS (SELECT 1 FROM item i WHERE i.agent = :agent AND i.ring_at IS NOT NULL
+        AND (i.ring_at <= :now OR i.asked IS NOT NULL) AND (i.not_before IS NULL OR i.not_before <= :now)
         AND i.closed_at IS NULL AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0)
         AND i.held_by IS NULL)
     OR (:address <> :agent AND EXISTS (SELECT 1 FROM item i WHERE i.agent = :address AND i.ring_at IS NOT NULL
-        AND (i.ring_at <= :now OR i.asked IS NOT NULL) AND i.closed_at IS NULL
+        AND (i.ring_at <= :now OR i.asked IS NOT NULL) AND (i.not_before IS NULL OR i.not_before <= :now)
+        AND i.closed_at IS NULL
         AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0) AND i.held_by IS NULL)) AS rings,
     (SELECT r.day FROM run r WHERE r.wake = :wake AND r.charged = 1 AND r.state <> 'void' LIMIT 1) AS charged_day,
     t.state AS task_state, t.waits_for AS task_waits_for, t.not_before AS task_not_before,
@@ -93,6 +95,13 @@ FROM wake WHERE id = :wake AND state = 'waiting';
 -- No beat will ever show it: the sweep will.
 UPDATE item SET asked = NULL, ring = 'silent', ring_at = :ring_at
 WHERE id = :item AND closed_at IS NULL AND (SELECT timerless FROM address WHERE name = item.agent);
+
+-- name: ring_later
+-- The clock was set back behind an item that had rung: it has not asked yet.
+UPDATE item SET asked = NULL
+WHERE agent IN (:agent, :address) AND ring_at IS NOT NULL AND closed_at IS NULL
+    AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
+    AND asked IS NOT NULL AND not_before IS NOT NULL AND not_before > :now AND (shown IS NULL OR shown <> fingerprint);
 
 -- name: ring_again
 UPDATE item SET asked = NULL
