@@ -17,6 +17,7 @@ from benchmarks import lines as line
 from benchmarks.checking import check
 from benchmarks.deciding import Deciding
 from benchmarks.floor import Floor, Slice
+from benchmarks.functions import functions
 from benchmarks.growth import Growth
 from benchmarks.lines import SIZES, Samples, at
 from benchmarks.recording import Recording
@@ -128,7 +129,9 @@ def main() -> None:
         run.durable(Path(folder))
         run.growing(Path(folder))
         run.checking(Path(folder))
-        lines = [*run.samples.lines(), *starting(Path(folder), rounds, run.say)]
+        lines = run.samples.lines()
+        lines += starting(Path(folder), rounds, run.say)
+        lines += functions(Path(folder), rounds, run.say)
     write(lines, BUILD / "bench.json")
     show(lines)
 

@@ -129,9 +129,7 @@ def bare(yard, monkeypatch):
 
 
 BEHAVIOURS = [
-    behaviours.test_an_agent_that_ignores_every_polite_signal_is_dead_after_the_grace,
     behaviours.test_daemons_without_environment_do_not_outlive_an_agent_that_has_exited,
-    behaviours.test_daemons_without_environment_do_not_outlive_the_wall_clock,
     behaviours.test_daemons_are_ended_at_once_where_an_end_at_once_was_asked_for,
 ]
 

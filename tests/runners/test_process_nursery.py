@@ -109,19 +109,12 @@ async def test_a_lease_that_ran_out_before_the_start_could_be_carried_out_means_
 async def test_fifty_runs_at_the_same_time_are_held_and_ended(yard):
     assignments = [yard.assign(["/bin/sh", "-c", 'echo "$RUN here" >> "$WITNESS"; exec sleep 60']) for _ in range(50)]
     holds = await asyncio.gather(*(yard.runner.start(each) for each in assignments))
+    assert [held.run for held in holds] == [each.run for each in assignments]
     for each in assignments:
         await yard.hear(each)
     assert {yard.runner.find(each.folder) for each in assignments} == {Found.alive}
     await asyncio.gather(*(held.end("operator") for held in holds))
     assert {(await held.wait()).by for held in holds} == {"operator"}
-
-
-@real
-async def test_a_hundred_starts_at_once_are_all_answered(yard):
-    assignments = [yard.assign(["/bin/true"]) for _ in range(100)]
-    holds = await asyncio.gather(*(yard.runner.start(each) for each in assignments))
-    assert [held.run for held in holds] == [each.run for each in assignments]
-    assert {(await held.wait()).exit_code for held in holds} == {0}
 
 
 @real
