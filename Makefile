@@ -9,7 +9,8 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 SEEDS ?= 1000
-WORKERS ?= 2
+# More than there are cores: many tests wait for a process, not for the processor.
+WORKERS ?= 4
 FOR ?=
 
 BIN := .venv/bin
