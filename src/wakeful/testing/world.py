@@ -49,7 +49,7 @@ class World:
         # What the file says, and what the engine last read of it.
         self.fleet: Fleet = draw_fleet(shape, self.start)
         self.known: Fleet = self.fleet
-        self.length = timedelta(days=days or shape.choice((1, 1, 1, 1, 2, 3)))
+        self.length = timedelta(days=days or shape.choice((1, 1, 1, 1, 1, 1, 1, 2, 2, 3)))
         self.habits: dict[str, Habits] = {}
         self.runner = VirtualRunner(self._script)
         self.faults = Faults(Random(f"{seed}:faults"), shape.choice((0.0, 0.0005, 0.002, 0.006)))
