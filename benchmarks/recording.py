@@ -41,7 +41,7 @@ class Recording:
         async def caller() -> int:
             made = 0
             while perf_counter() < deadline:
-                await self._writer.call(self._verb(1))
+                await self._writer.write(self._verb(1))
                 made += 1
             return made
 

@@ -1,198 +1,160 @@
-"""A day of the newsroom fleet on a virtual clock: the real core and the real store, with scripted agents.
+"""The night desk at work: a real engine, four small real agents, for as long as you watch.
 
-What each agent would do is drawn from a seeded script; everything else is decided, recorded and settled as it would
-be for real: causes, guards, the day declared in org, messages and wakes between agents, tasks with retries.
+The fleet of `examples/desk` is copied to a folder of its own and kept at work by `wakeful up`; tasks, a message and a
+pause are added from outside, with the same commands that you would type. What happens is told line by line from the
+engine's log, and summed up at the end from its store.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from wakeful.core.admission import admit
-from wakeful.core.agents import Fleet
 from wakeful.core.durations import parse_duration
-from wakeful.core.forecast import forecast
-from wakeful.core.items import Kind, NewItem, Origin, Priority, Ring
-from wakeful.core.runs import Ending, Outcome, Result
-from wakeful.core.settlement import settle
-from wakeful.core.wakes import Cause, Subject, VerdictKind, Wake
-from wakeful.fleet.load import load_fleet
-from wakeful.store.protocol import Decision, Finish, Order
-from wakeful.store.sqlite import open_sqlite
 
-HERE = Path(__file__).parent
-START = datetime(2026, 3, 2, 5, 0, tzinfo=UTC)
-LENGTH = timedelta(hours=24)
-LEASE = timedelta(minutes=30)
-SHADES = {Outcome.done: "green", Outcome.no_work: "dim", Outcome.failed: "red", Outcome.killed: "magenta"}
+DESK = Path(__file__).parent / "desk"
+WAKEFUL = [sys.executable, "-m", "wakeful"]
+SHADES = {"done": "green", "no_work": "dim", "failed": "red", "killed": "magenta"}
+READY = 30.0
 
 
-class Day:
-    """The loop that an engine would run, with time that jumps to the next instant at which anything can happen."""
+class Desk:
+    """The fleet in a folder of its own, and the engine that keeps it at work."""
 
-    def __init__(self, fleet: Fleet, folder: Path, console: Console) -> None:
-        self.fleet = fleet
+    def __init__(self, folder: Path, port: int, console: Console) -> None:
+        self.folder = folder
         self.console = console
-        self.zone = ZoneInfo(fleet.timezone)
-        self.store = open_sqlite(folder / "demo.db")
-        self.now = START
-        self.random = random.Random(7)
-        self.open: dict[int, tuple[datetime, Order, Ending]] = {}
-        self.verdicts: Counter[str] = Counter()
-        self.outcomes: Counter[str] = Counter()
-        self.transitions = 0
-        self.quiet_beats = 0
+        shutil.copytree(DESK, folder, dirs_exist_ok=True)
+        (folder / "work").mkdir()
+        command = [*WAKEFUL, "up", "--port", str(port)]
+        self.engine = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+        self.ready = threading.Event()
+        self.url = ""
+        self.last = ""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
-    def live(self, pace: float) -> None:
-        self.store.declare(self.fleet, self.now, boot=True)
-        jobs = [NewItem(kind=Kind.task, role="write", subject=f"piece {n}", body="800 words") for n in range(1, 7)]
-        self.store.record(jobs, self.now)
-        began = time.monotonic()
-        while self.now < START + LENGTH:
-            self.finish()
-            self.begin()
-            later = [end for end, _, _ in self.open.values()]
-            upcoming = self.store.due(self.now).next_at
-            then = min([*later, *([upcoming] if upcoming else []), START + LENGTH])
-            self.now = max(then, self.now)
-            # Behind the wall clock there is nothing to wait for: a slow disk shortens the pauses, not the day.
-            time.sleep(max((self.now - START) / LENGTH * pace - (time.monotonic() - began), 0))
+    def _read(self) -> None:
+        assert self.engine.stderr is not None
+        for line in self.engine.stderr:
+            try:
+                self._tell(json.loads(line))
+            except ValueError:
+                self.last = line.strip()
 
-    def begin(self) -> None:
-        self.store.expire(self.now)
-        while wakes := self.store.due(self.now).wakes:
-            self.tell(self.store.decide(wakes, admit, self.now))
-        for order in self.store.claim("demo", self.now, LEASE):
-            ending = self.script(order)
-            self.open[order.run.id] = (self.now + ending.elapsed, order, ending)
+    def _tell(self, line: dict[str, Any]) -> None:
+        kind, at, who = line["event"], line["at"][11:19], f"{line.get('agent', ''):5}"
+        if kind == "ready":
+            self.url = line["url"]
+            self.ready.set()
+        elif kind == "ended":
+            outcome, (state, _), (stands, _) = line["outcome"], line["position"], line["stands"]
+            moved = f" → {stands}" if line["subject"] == "beat" and stands != state else ""
+            what = state if line["subject"] == "beat" else line["subject"]
+            why = f" ({line['reason']})" if line.get("reason") else ""
+            shade = f"[{SHADES[outcome]}]{outcome}[/]"
+            self.console.print(f"{at}  {who} {line['cause']:8} {what:6} {shade}{moved}{why}")
+        elif kind == "decided" and line.get("verdict") in ("refuse", "defer") and line.get("guard") != "moot":
+            word = {"refuse": "refused", "defer": "deferred"}[line["verdict"]]
+            self.console.print(f"{at}  {who} [yellow]{word}[/] by {line['guard']}: {line['why']}")
+        elif kind in ("paused", "resumed"):
+            self.console.print(f"{at}  {who} [bold]{kind}[/] {line.get('reason', '')}")
 
-    def finish(self) -> None:
-        for run, (end, order, ending) in sorted(self.open.items()):
-            if end > self.now:
-                continue
-            del self.open[run]
-            report = Finish(run=run, epoch=order.run.epoch, ending=ending)
-            outcome = self.store.finish([report], settle, self.now)[0]
-            self.outcomes[outcome.value] += 1
-            stands = self.store.standing(order.agent.name)
-            moved = stands is not None and stands.position.state != order.run.position.state
-            self.transitions += moved
-            self.say(order, outcome, stands.position.state if moved and stands else "")
+    def ask(self, *words: str) -> Any:
+        """A command as you would type it; what it says with --json, or None when it was refused."""
+        done = subprocess.run([*WAKEFUL, *words], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        return json.loads(done.stdout) if "--json" in words and done.stdout else None
 
-    def script(self, order: Order) -> Ending:
-        """What this agent does now: mostly work, sometimes nothing, now and then a failure or a hang."""
-        state = order.agent.lifecycle.state(order.run.position.state)
-        if order.run.subject is Subject.beat and state is not None and state.kind == "rem":
-            self.quiet_beats += 1
-            return Ending(exit_code=0, elapsed=timedelta(seconds=2))
-        draw = self.random.random()
-        if order.agent.name == "desk" and draw < 0.5:
-            self.message("desk", "hale", Priority.normal)
-        if order.agent.name in ("wren", "moss") and draw < 0.25:
-            self.message(order.agent.name, "hale", Priority.urgent, order.run.id)
-        elapsed = timedelta(seconds=self.random.randint(20, 400))
-        if draw > 0.97:
-            return Ending(timed_out=True, elapsed=order.agent.wall_clock(order.run.subject))
-        if draw > 0.90:
-            return Ending(exit_code=1, elapsed=elapsed)
-        if draw > 0.70:
-            return Ending(exit_code=0, output="NO-WORK: nothing new", elapsed=elapsed)
-        return Ending(exit_code=0, result=Result(summary="one piece further"), elapsed=elapsed)
+    def close(self) -> int:
+        self.engine.send_signal(signal.SIGTERM)
+        code = self.engine.wait(30)
+        self._reader.join(5)
+        return code
 
-    def message(self, sender: str, to: str, priority: Priority, run: int | None = None) -> None:
-        urgent = priority is Priority.urgent
-        note = NewItem(
-            kind=Kind.message,
-            agent=to,
-            sender=sender,
-            origin=Origin.agent,
-            priority=priority,
-            ring=Ring.peer if urgent else Ring.silent,
-            body="please read this",
-            by_run=run,
-        )
-        item = self.store.record([note], self.now)[0].id
-        if urgent:
-            wake = Wake(
-                agent=to,
-                cause=Cause.peer,
-                subject=Subject.inbox,
-                requested_at=self.now,
-                sender=sender,
-                item=item,
-                by_run=run,
-            )
-            self.tell(self.store.decide([wake], admit, self.now))
 
-    def tell(self, decisions: list[Decision]) -> None:
-        for decision in decisions:
-            verdict = decision.verdict
-            self.verdicts[f"{verdict.kind.value} {verdict.guard or ''}".strip()] += 1
-            if verdict.kind is VerdictKind.refuse and verdict.guard != "moot":
-                self.console.print(
-                    f"{self.clock()}  {decision.agent:5} [yellow]refused[/] by {verdict.guard}: {verdict.reason}"
-                )
+def work(desk: Desk, length: timedelta | None) -> None:
+    began = time.monotonic()
+    for title in ("page one", "a torn page", "page three"):
+        desk.ask("task", "add", title, "--role", "filing")
+    desk.ask("send", "moss", "please read the first page with care")
+    desk.ask("pause", "moss", "--reason", "a coffee", "--for", "2s")
+    desk.ask("tick", "moss")
+    while length is None or time.monotonic() - began < length.total_seconds():
+        time.sleep(0.1)
+        if desk.engine.poll() is not None:
+            return
 
-    def say(self, order: Order, outcome: Outcome, moved_to: str) -> None:
-        what = order.run.position.state if order.run.subject is Subject.beat else order.run.subject.value
-        arrow = f" → {moved_to}" if moved_to else ""
-        seen = f", {len(order.items)} messages" if order.items else ""
-        line = f"{self.clock()}  {order.agent.name:5} {order.run.cause.value:8} {what:11}"
-        self.console.print(f"{line} [{SHADES[outcome]}]{outcome.value}[/]{arrow}{seen}")
 
-    def clock(self) -> str:
-        return f"{self.now.astimezone(self.zone):%H:%M:%S}"
+def gathered(desk: Desk) -> tuple[Counter[str], list[dict[str, Any]]]:
+    """What happened, counted from the events; and the tasks."""
+    counts: Counter[str] = Counter()
+    after = 0
+    while page := desk.ask("events", "--after", str(after), "--limit", "500", "--json")["items"]:
+        for event in page:
+            count(counts, event)
+        after = page[-1]["id"]
+    return counts, desk.ask("task", "list", "--json")["items"]
 
-    def summary(self) -> None:
-        table = Table(title="the day in numbers", show_header=False)
-        for name, count in sorted(self.outcomes.items()):
-            table.add_row(f"runs {name}", str(count))
-        table.add_row("quiet beats (rem, no model)", str(self.quiet_beats))
-        table.add_row("lifecycle transitions", str(self.transitions))
-        for name, count in sorted(self.verdicts.items()):
-            table.add_row(f"decisions {name}", str(count))
-        for item in self.store.items(kind="task"):
-            table.add_row(f"task {item.subject}", f"{item.state.value} after {item.attempts} attempts")
-        self.console.print(table)
-        self.expectation()
 
-    def expectation(self) -> None:
-        table = Table("at", "state", "kind", "if", title="the next beats of wren, if all goes well")
-        agent, standing = self.store.agent("wren"), self.store.standing("wren")
-        assert agent is not None and standing is not None
-        for beat in forecast(standing, agent, agent.limits, self.now, 6):
-            table.add_row(f"{beat.at.astimezone(self.zone):%a %H:%M:%S}", beat.state, beat.kind.value, beat.assumption)
-        self.console.print(table)
+def count(counts: Counter[str], event: dict[str, Any]) -> None:
+    fields = event.get("fields") or {}
+    if event["kind"] == "ended":
+        counts[f"runs {fields['outcome']}"] += 1
+        if fields["subject"] == "beat" and fields["position"][0] != fields["stands"][0]:
+            counts["lifecycle transitions"] += 1
+        if fields["subject"] == "beat" and fields["position"][0] == "rest":
+            counts["quiet beats (rem, no model)"] += 1
+    elif event["kind"] == "decided" and "verdict" in fields:
+        verdict = fields["verdict"]
+        counts[f"decisions {verdict['kind']} {verdict.get('guard') or ''}".strip()] += 1
+
+
+def show(console: Console, counts: Counter[str], tasks: list[dict[str, Any]]) -> None:
+    table = Table(title="what happened", show_header=False)
+    for name, number in sorted(counts.items()):
+        table.add_row(name, str(number))
+    for task in tasks:
+        table.add_row(f"task {task['title']}", f"{task['state']} after {len(task['attempts'])} attempts")
+    console.print(table)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--for", dest="length", type=parse_duration, default=timedelta(seconds=10))
-    length: timedelta = parser.parse_args().length
-    console = Console(highlight=False)
-    loaded = load_fleet(HERE / "newsroom" / "fleet.org")
-    for diagnostic in loaded.diagnostics:
-        console.print(str(diagnostic))
-    assert loaded.fleet is not None
-    console.print(
-        f"[bold]{loaded.fleet.title}[/]: {len(loaded.fleet.agents)} agents, one day in {length.total_seconds():g} s"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        day = Day(loaded.fleet, Path(folder), console)
-        day.live(pace=length.total_seconds())
-        day.summary()
-        day.store.close()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--for", dest="length", type=parse_duration, default=None, help="end by itself, after 20s say")
+    parser.add_argument("--port", type=int, default=7717)
+    options = parser.parse_args()
+    console = Console(highlight=False, soft_wrap=True)
+    with tempfile.TemporaryDirectory(prefix="wakeful-demo-") as folder:
+        desk = Desk(Path(folder), options.port, console)
+        if not desk.ready.wait(READY):
+            sys.exit(f"the engine did not come up: {desk.last}")
+        ends = f"for {options.length.total_seconds():g} s" if options.length else "until Ctrl-C"
+        console.print(f"[bold]night desk[/] at {desk.url}, {ends}")
+        try:
+            work(desk, options.length)
+        except KeyboardInterrupt:
+            console.print()
+        counts, tasks = gathered(desk)
+        code = desk.close()
+    show(console, counts, tasks)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
     main()

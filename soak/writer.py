@@ -61,8 +61,8 @@ class Life:
 
     async def accept(self, verb: Callable[[SqlStore], T], tell: Tell[T]) -> T:
         if LIES:
-            return await self.writer.call(_early(verb, tell))
-        answer = await self.writer.call(verb)
+            return await self.writer.write(_early(verb, tell))
+        answer = await self.writer.write(verb)
         say(tell(answer))
         return answer
 
@@ -80,7 +80,7 @@ class Life:
 
     async def resume(self, scope: str) -> None:
         now = self.clock.now()
-        await self.writer.call(lambda store: store.resume(scope, "soak", now))
+        await self.writer.write(lambda store: store.resume(scope, "soak", now))
 
     async def void(self, run: int, epoch: int) -> None:
         now = self.clock.now()

@@ -59,14 +59,7 @@ ENTRY_POINTS = {
     "wakeful.runners.worker",
 }
 # Finished and tested before the package that calls them; a line goes when its caller comes.
-AWAITING_A_CALLER: set[str] = {
-    "wakeful.core.forecast",
-    "wakeful.runners.briefing",
-    "wakeful.runners.environment",
-    "wakeful.runners.function",
-    "wakeful.store.folder",
-    "wakeful.store.writer",
-}
+AWAITING_A_CALLER: set[str] = set()
 
 
 @pytest.fixture(scope="module")

@@ -229,9 +229,11 @@ class Run:
 
     def key(self, name: str) -> str:
         """The same for every attempt at this step: hand it to whoever must not do a thing twice."""
-        if self._data is None:
-            raise Mistake("only a step of a task has a key", "make one of your own for a beat or an inbox run")
-        return f"wakeful:task:{self._data['id']}:{name}"
+        if self._data is not None:
+            return f"wakeful:task:{self._data['id']}:{name}"
+        if self.subject == "beat":
+            return f"wakeful:beat:{self.agent}:{self._part('run').get('beat') or 0}:{name}"
+        raise Mistake("a step of an inbox run has no key", "make one of your own, from the messages")
 
     def _tell_step(self, name: str, result: str | None) -> None:
         self._request({"verb": "step", "name": name, "result": result})

@@ -6,10 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from wakeful.core.runs import Outcome, read_outcome
+from wakeful.core.runs import Outcome, TaskEnd, read_outcome
 from wakeful.runners.function import FunctionRunner, HeldShift, Shift
 from wakeful.runners.process import ProcessRunner
-from wakeful.runners.shifts import TaskEnding
 from wakeful.testing.contracts.runner_case import Yard
 
 HERE = Path(__file__).parent
@@ -68,7 +67,7 @@ _OF_ASSIGNMENT = (
 LONG = timedelta(seconds=30)
 
 
-async def ends(held: HeldShift) -> dict[int, TaskEnding]:
+async def ends(held: HeldShift) -> dict[int, TaskEnd]:
     """Every ending by its task, in the order in which they came; each came once."""
     heard = [end async for end in held.tasks()]
     assert len({end.task for end in heard}) == len(heard)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -22,11 +23,11 @@ DAY = Lifecycle("write", (State("write", repeat=3, next="check"), State("check",
 
 
 def told(order: Order, definition: str | None = None, last: str | None = None) -> str:
-    return write_briefing(order, definition, last)[0]
+    return write_briefing(replace(order, last=last), definition)[0]
 
 
 def data(order: Order, definition: str | None = None, last: str | None = None) -> Any:
-    return json.loads(write_briefing(order, definition, last)[1])
+    return json.loads(write_briefing(replace(order, last=last), definition)[1])
 
 
 def blocks(text: str) -> tuple[str, list[str]]:
@@ -158,7 +159,7 @@ def test_the_json_has_everything_exactly():
         "version": 1,
         "agent": {"name": "wren", "address": "wren", "roles": ["writer"], "timezone": "UTC"},
         "definition": "You are wren.",
-        "run": {"id": 42, "epoch": 0, "declaration": 3, "subject": "beat"},
+        "run": {"id": 42, "epoch": 0, "declaration": 3, "subject": "beat", "beat": 0},
         "wake": {
             "id": 41,
             "cause": "peer",
@@ -172,6 +173,7 @@ def test_the_json_has_everything_exactly():
         "attempt": {"number": 1, "of": 5},
         "deadline": "2026-03-02T12:15:00.000000Z",
         "last": {"outcome": "done", "ended_at": "2026-03-02T12:00:00.000000Z", "text": "wrote a page"},
+        "check": None,
         "inbox": [
             {
                 "id": 7,
@@ -210,7 +212,7 @@ def test_nothing_is_cut_however_long_it_is():
 
 @given(st.text(), st.text(), st.text())
 def test_any_text_can_be_sent_to_standard_input_and_the_json_is_plain(body, subject, last):
-    text, written = write_briefing(an_order(items=(an_item(body=body + "\ud800", subject=subject),)), body, last)
+    text, written = write_briefing(an_order(items=(an_item(body=body + "\ud800", subject=subject),), last=last), body)
     text.encode()
     written.encode("ascii")
 

@@ -13,14 +13,14 @@ from wakeful.core.items import Kind
 from wakeful.core.lifecycle import Position
 from wakeful.core.orders import Order
 from wakeful.core.wakes import Cause, Subject
-from wakeful.runners.environment import DEFAULT_PATH, build_environment, secret_values
+from wakeful.runners.environment import DEFAULT_PATH, Surroundings, build_environment, secret_values
 
 FOLDER = Path("/srv/runs/42")
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 OURS = {
     *("WAKEFUL_URL", "WAKEFUL_TOKEN", "WAKEFUL_AGENT", "WAKEFUL_RUN_ID", "WAKEFUL_WAKE_ID", "WAKEFUL_CAUSE"),
     *("WAKEFUL_REASON", "WAKEFUL_STATE", "WAKEFUL_HITS", "WAKEFUL_ATTEMPT", "WAKEFUL_DEADLINE", "WAKEFUL_TASK_ID"),
-    *("WAKEFUL_BRIEFING", "WAKEFUL_RESULT"),
+    *("WAKEFUL_BRIEFING", "WAKEFUL_RESULT", "WAKEFUL_ROOT", "WAKEFUL_MEMORY"),
 }
 
 
@@ -29,11 +29,11 @@ def built(
 ) -> dict[str, str]:
     return build_environment(
         order or an_order(),
+        Surroundings(base=base or {}, root=Path("/srv/desk"), data=Path("/srv")),
         url="http://127.0.0.1:7717",
         token="run-token",
         folder=FOLDER,
         traceparent=traceparent,
-        base=base or {},
     )
 
 
@@ -63,6 +63,8 @@ def test_a_run_is_told_everything_about_itself():
         "WAKEFUL_TASK_ID": "99",
         "WAKEFUL_BRIEFING": "/srv/runs/42/briefing.json",
         "WAKEFUL_RESULT": "/srv/runs/42/result.json",
+        "WAKEFUL_ROOT": "/srv/desk",
+        "WAKEFUL_MEMORY": "/srv/memory/wren.md",
         "TRACEPARENT": TRACE,
     }
 

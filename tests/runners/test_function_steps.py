@@ -143,9 +143,11 @@ def test_a_handler_can_be_tried_without_an_engine():
     assert repr(run) == "<Run 0 of moss: task 7>"
 
 
-def test_only_a_step_of_a_task_has_a_key():
-    with pytest.raises(Mistake, match="only a step of a task"):
-        Run.for_test().key("charge")
+def test_a_step_of_a_beat_has_the_key_of_that_beat_and_one_of_an_inbox_run_has_none():
+    beat = Run.for_test(agent={"name": "moss"}, run={"subject": "beat", "beat": 7})
+    assert beat.key("x") == "wakeful:beat:moss:7:x"
+    with pytest.raises(Mistake, match="an inbox run has no key"):
+        Run.for_test(run={"subject": "inbox"}).key("charge")
 
 
 def test_a_body_that_is_no_json_is_its_own_payload():

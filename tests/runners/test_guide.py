@@ -29,7 +29,8 @@ def examples(language: str) -> list[str]:
 def ran(command: list[str], folder: Path, *items) -> Ending:
     order = an_order(items=items)
     text, written = write_briefing(order, "You are wren.")
-    told = environment.build_environment(order, url="http://127.0.0.1:7717", token="t", folder=folder, base=os.environ)
+    around = environment.Surroundings(base=os.environ)
+    told = environment.build_environment(order, around, url="http://127.0.0.1:7717", token="t", folder=folder)
     Path(told["WAKEFUL_BRIEFING"]).write_text(written)
     run = subprocess.run(command, cwd=folder, env=told, input=text, capture_output=True, text=True, timeout=60)
     result = Path(told["WAKEFUL_RESULT"])
@@ -73,7 +74,8 @@ def test_the_agents_of_the_guide_pass_the_check(fleet, tmp_path):
 
 
 def test_the_guide_names_every_variable_and_every_level_of_trust():
-    told = environment.build_environment(an_order(), url="", token="", folder=Path("x"), traceparent="t", base={})
+    around = environment.Surroundings(base={})
+    told = environment.build_environment(an_order(), around, url="", token="", folder=Path("x"), traceparent="t")
     for name in (*told, *environment.ALLOWED, *environment.SECRET_ENDINGS):
         assert f"`{name}`" in TEXT, name
     for origin, trust in TRUST.items():

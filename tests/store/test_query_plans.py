@@ -45,7 +45,10 @@ HOT = {
     "claiming": ["admitted_runs", "items_to_show", "tasks_of_run", "unclaimed_runs"],
     "ending": ["run_with_wake", "shown_items", "settle_item", "retry_busy", "move_standing", "end_run", "settle_task"],
     "recording": ["put_item", "item_by_dedupe", "put_event", "mirrored"],
-    "reading": ["open_runs", "one_run", "list_events", "agent_events", "item_row", "standing_row"],
+    "stopping": ["stop_run", "stopping_runs", "last_run", "task_steps", "ended_runs", "dead_tasks", "restless_items"],
+    "forgetting": ["old_items", "forget_keys", "old_runs", "old_wakes", "old_events", "forget_declarations"],
+    "reading": ["open_runs", "run_rows", "wake_rows", "list_events", "agent_events", "item_row", "standing_row"],
+    "listing": ["overview_rows", "oldest_waiting", "unread_counts", "task_counts", "waiting_wakes", "event_from"],
 }
 
 
@@ -183,6 +186,16 @@ def live_through_a_run(store: SqlStore) -> None:
     store.finish([Finish(run=order.run.id, epoch=order.run.epoch, ending=DONE)], settle, NOW + HOUR)
 
 
+def look_back(store: SqlStore) -> None:
+    """The newest page of everything, and what was last told before an instant."""
+    store.runs(agent="moss", before=1 << 62, limit=3)
+    store.wakes(agent="moss", before=1 << 62, limit=3)
+    store.events(before=1 << 62, limit=3)
+    store.events(agent="moss", before=1 << 62, limit=3)
+    store.events(agent="moss", kinds=("declared", "set"), before=1 << 62, limit=3)
+    store.events_until(NOW - timedelta(minutes=1))
+
+
 ACTS: dict[str, Callable[[SqlStore], object]] = {
     "record": lambda store: store.record([NewItem(kind=Kind.message, agent="moss", ring=Ring.news)], NOW),
     "due": lambda store: store.due(NOW, limit=20),
@@ -192,6 +205,10 @@ ACTS: dict[str, Callable[[SqlStore], object]] = {
     "knock": knock,
     "why": lambda store: store.why(peer("moss", "wren"), NOW),
     "expire": lambda store: store.expire(NOW + HOUR),
+    "stop": lambda store: (store.stop([1, 2, 3], "rana", NOW + HOUR), store.stopping("one")),
+    "look at one": lambda store: store.overview(agent="moss"),
+    "look back": look_back,
+    "forget nothing": lambda store: store.forget(NOW - 1_000 * HOUR, NOW - 1_000 * HOUR, NOW),
 }
 
 

@@ -66,6 +66,7 @@ IMPOSSIBLE = [
     ("a running run without a start", "UPDATE run SET started_at = NULL WHERE id = 2", "started_at IS NOT NULL"),
     ("a running run without a node", "UPDATE run SET node = NULL WHERE id = 2", "node IS NOT NULL"),
     ("a running run without an epoch", "UPDATE run SET epoch = 0 WHERE id = 2", "epoch > 0"),
+    ("a run that nobody wants ended at once", "UPDATE run SET stop_at_once = 1 WHERE id = 2", "stop_by IS NULL"),
     ("a run of nobody", "UPDATE run SET agent = 'nobody' WHERE id = 1", "FOREIGN KEY"),
     ("a run of no wake", "UPDATE run SET wake = 999 WHERE id = 1", "FOREIGN KEY"),
     ("two waiting wakes of one kind", "UPDATE wake SET agent = 'moss', state = 'waiting' WHERE id = 1", "wake_waiting"),

@@ -5,88 +5,15 @@ import threading
 from concurrent.futures import Future
 from datetime import UTC, datetime
 
+import apsw
 import pytest
 
 from wakeful.core.agents import Agent, Fleet
-from wakeful.core.errors import Conflict
+from wakeful.core.errors import Busy, Conflict
 from wakeful.core.items import Kind, NewItem, Origin
 from wakeful.store.protocol import Recorded
 from wakeful.store.sqlite import open_sqlite
 from wakeful.store.writer import MOST_IN_GROUP, Writer
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PATIENCE = 30
-
-
-class DiskFull(Exception):
-    pass
-
-
-class Gate:
-    """A probe that counts the commits of groups, can hold one up, and can make one fail."""
-
-    def __init__(self) -> None:
-        self.commits = 0
-        self.fails = False
-        self.look = lambda: None
-        self.reached = threading.Event()
-        self._opened = threading.Event()
-        self._opened.set()
-
-    def __call__(self, moment, site):
-        if site != "group" or moment != "before":
-            return
-        self.commits += 1
-        self.reached.set()
-        assert self._opened.wait(PATIENCE)
-        self.look()
-        if self.fails:
-            raise DiskFull("no space left on device")
-
-    def close(self):
-        self._opened.clear()
-        self.reached.clear()
-
-    def open(self):
-        self._opened.set()
-
-
-class Desk:
-    def __init__(self, path) -> None:
-        self.gate = Gate()
-        self.store = open_sqlite(path, durable=False, probe=self.gate)
-        agents = (Agent(name="moss", address="moss"), Agent(name="wren", address="wren"))
-        self.store.declare(Fleet(agents=agents), NOW)
-        self.writer = Writer(self.store)
-
-    def record(self, key, body="") -> Future[list[Recorded]]:
-        return self.writer.submit(_record(key, body))
-
-    def hold_a_commit(self) -> Future[list[Recorded]]:
-        """A first call whose commit is under way, and stays so until the gate opens."""
-        self.gate.close()
-        held = self.record("held")
-        assert self.gate.reached.wait(PATIENCE)
-        return held
-
-    def keys(self) -> list[str]:
-        return [item.subject for item in self.store.items(limit=2_000)]
-
-
-def _record(key, body=""):
-    item = NewItem(kind=Kind.message, agent="moss", origin=Origin.operator, subject=key, body=body, dedupe=key)
-    return lambda store: store.record([item], NOW)
-
-
-@pytest.fixture
-def desk(tmp_path):
-    desk = Desk(tmp_path / "wakeful.db")
-    yield desk
-    desk.gate.open()
-    desk.gate.fails = False
-    desk.writer.close()
-    desk.store.close()
-
 
 # ---- sharing
 
@@ -107,7 +34,7 @@ def test_coroutines_that_arrive_during_a_commit_share_the_next_one(desk):
         desk.gate.open()
 
     async def callers():
-        calls = [desk.writer.call(_record(f"k{number}")) for number in range(20)]
+        calls = [desk.writer.write(record(f"k{number}")) for number in range(20)]
         return await asyncio.gather(*calls, open_gate())
 
     *answers, _ = asyncio.run(callers())
@@ -123,7 +50,7 @@ def test_coroutines_and_threads_share_one_commit(desk):
         desk.gate.open()
 
     async def callers():
-        await asyncio.gather(desk.writer.call(_record("coroutine")), open_gate())
+        await asyncio.gather(desk.writer.write(record("coroutine")), open_gate())
 
     asyncio.run(callers())
     assert future.result(PATIENCE)
@@ -134,7 +61,7 @@ def test_coroutines_and_threads_share_one_commit(desk):
 def test_sixty_four_callers_need_at_most_an_eighth_of_the_commits(desk):
     async def caller(number):
         for part in range(10):
-            await desk.writer.call(_record(f"{number}/{part}"))
+            await desk.writer.write(record(f"{number}/{part}"))
 
     async def callers():
         await asyncio.gather(*(caller(number) for number in range(64)))
@@ -190,7 +117,7 @@ def test_a_call_that_fails_is_rolled_back_alone_and_only_its_caller_is_told(desk
 
 def test_a_call_that_fails_after_its_first_verb_leaves_nothing_of_it(desk):
     def half(store):
-        _record("half")(store)
+        record("half")(store)
         raise ValueError("changed my mind")
 
     desk.hold_a_commit()
@@ -204,8 +131,8 @@ def test_a_call_that_fails_after_its_first_verb_leaves_nothing_of_it(desk):
 
 def test_the_error_reaches_a_coroutine_too(desk):
     async def caller():
-        await desk.writer.call(_record("k1", "one"))
-        await desk.writer.call(_record("k1", "another"))
+        await desk.writer.write(record("k1", "one"))
+        await desk.writer.write(record("k1", "another"))
 
     with pytest.raises(Conflict):
         asyncio.run(caller())
@@ -251,6 +178,54 @@ def test_an_engine_that_gives_up_the_whole_transaction_fails_the_whole_group_and
     assert desk.record("k3").result(PATIENCE)
 
 
+def test_a_disk_that_is_full_fails_who_met_it_and_the_writer_goes_on_when_there_is_room(desk):
+    raw = desk.store.session.connection
+    pages, page_size = raw.pragma("page_count"), raw.pragma("page_size")
+    raw.pragma("max_page_count", pages + 2)
+    with pytest.raises(apsw.FullError):
+        desk.record("k1", "x" * 10 * page_size).result(PATIENCE)
+    with pytest.raises(apsw.FullError):
+        asyncio.run(desk.writer.write(record("k1", "x" * 10 * page_size)))
+    assert desk.keys() == []
+    raw.pragma("max_page_count", pages + 1_000)
+    desk.record("k1", "x" * 10 * page_size).result(PATIENCE)
+    assert desk.keys() == ["k1"]
+
+
+def test_a_database_that_another_process_has_locked_fails_who_met_it_and_the_writer_goes_on(desk):
+    desk.store.session.connection.set_busy_timeout(1)
+    other = apsw.Connection(str(desk.store.session.path))
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Busy):
+        desk.record("k1").result(PATIENCE)
+    other.execute("ROLLBACK")
+    other.close()
+    assert desk.record("k1").result(PATIENCE)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, StopIteration])
+def test_whatever_a_call_raises_its_group_is_answered_and_the_writer_goes_on(desk, error):
+    def fail(store):
+        raise error
+
+    async def callers():
+        desk.gate.open()
+        calls = [desk.writer.write(fail), desk.writer.write(record("k1"))]
+        return await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), PATIENCE)
+
+    desk.hold_a_commit()
+    future = desk.writer.submit(fail)
+    desk.gate.open()
+    with pytest.raises(BaseException) as raised:
+        future.result(PATIENCE)
+    assert isinstance(raised.value, (error, RuntimeError))
+    if error in (asyncio.CancelledError, StopIteration):
+        failed, recorded = asyncio.run(callers())
+        assert isinstance(failed, (error, RuntimeError))
+        assert recorded[0].id
+    assert desk.record("k2").result(PATIENCE)
+
+
 # ---- callers that give up, and the end
 
 
@@ -266,7 +241,7 @@ def test_a_thread_that_gave_up_waiting_does_not_stop_the_writer(desk):
 def test_a_coroutine_that_was_cancelled_or_whose_loop_is_closed_does_not_stop_the_writer(desk):
     desk.hold_a_commit()
     loop = asyncio.new_event_loop()
-    task = loop.create_task(desk.writer.call(_record("k1")))
+    task = loop.create_task(desk.writer.write(record("k1")))
     loop.call_soon(task.cancel)
     with pytest.raises(asyncio.CancelledError):
         loop.run_until_complete(task)
@@ -290,4 +265,4 @@ def test_a_call_after_close_is_refused_instead_of_left_waiting(desk):
     with pytest.raises(RuntimeError, match="closed"):
         desk.record("k1")
     with pytest.raises(RuntimeError, match="closed"):
-        asyncio.run(desk.writer.call(_record("k2")))
+        asyncio.run(desk.writer.write(record("k2")))

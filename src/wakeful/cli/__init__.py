@@ -7,18 +7,49 @@ on the way to a light command. Exit codes: 0 done, 1 refused or found wanting, 2
 
 from __future__ import annotations
 
+import errno
 from importlib import import_module
+from typing import Any
 
 import click
 
-# name -> (module, what it does)
+from wakeful import __version__
+from wakeful.core.errors import WakefulError
+
+# name -> (where it is, what it does)
 COMMANDS = {
-    "check": ("wakeful.cli.check", "Check a fleet file or a lifecycle, and say what to mend."),
+    "init": ("wakeful.cli.init:init", "Begin a fleet: a small one that runs as it is."),
+    "check": ("wakeful.cli.check:check", "Check a fleet file or a lifecycle, and say what to mend."),
+    "up": ("wakeful.cli.engine:up", "Keep the fleet at work, until stopped."),
+    "stop": ("wakeful.cli.engine:stop", "Stop the engine; runs under way go on by themselves."),
+    "reload": ("wakeful.cli.engine:reload", "Read the fleet file again now."),
+    "status": ("wakeful.cli.status:status", "What every agent is doing, in plain words."),
+    "tick": ("wakeful.cli.asking:tick", "Ask for an agent's next beat now."),
+    "wake": ("wakeful.cli.asking:wake", "Ask an agent to look at its inbox now."),
+    "at": ("wakeful.cli.asking:at", "Ask for a beat at an instant."),
+    "run": ("wakeful.cli.asking:run", "Give an agent one task, once."),
+    "send": ("wakeful.cli.messages:send", "Send an agent a message."),
+    "inbox": ("wakeful.cli.messages:inbox", "The messages of an agent."),
+    "task": ("wakeful.cli.task:task", "Tasks: add, list, show."),
+    "runs": ("wakeful.cli.runs:runs", "The runs, newest first."),
+    "logs": ("wakeful.cli.logs:logs", "What a run printed."),
+    "kill": ("wakeful.cli.runs:kill", "End a run."),
+    "pause": ("wakeful.cli.pausing:pause", "Let nothing begin, in the fleet or for one agent."),
+    "resume": ("wakeful.cli.pausing:resume", "Lift a pause."),
+    "why": ("wakeful.cli.why:why", "Why an agent runs or does not, guard by guard."),
+    "forecast": ("wakeful.cli.forecast:forecast", "The next beats of an agent."),
+    "decisions": ("wakeful.cli.records:decisions", "The verdicts on wakes, newest first."),
+    "events": ("wakeful.cli.records:events", "Everything that happened, oldest first."),
+    "set": ("wakeful.cli.settings:change", "Show or change the limits of a live agent."),
+    "doctor": ("wakeful.cli.doctor:doctor", "Look for what is wrong with this installation."),
+    "backup": ("wakeful.cli.keeping:backup", "Copy everything that is stored to a file."),
+    "restore": ("wakeful.cli.keeping:restore", "Put a backup in the place of what is stored."),
+    "token": ("wakeful.cli.token:token", "Print the operator's token."),
 }
 
 
 class LazyGroup(click.Group):
-    """Lists commands without importing them; a command is the function of its own name in its module."""
+    """Lists commands without importing them, and ends every mistake with words."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -26,7 +57,8 @@ class LazyGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command = getattr(import_module(COMMANDS[name][0]), name)
+        module, _, function = COMMANDS[name][0].partition(":")
+        command = getattr(import_module(module), function)
         assert isinstance(command, click.Command)
         return command
 
@@ -34,7 +66,24 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except WakefulError as error:
+            from wakeful.cli.complaints import from_error
+
+            raise from_error(error) from error
+        except OSError as error:
+            # Whoever reads us has gone, as `head` does: click ends quietly.
+            if error.errno == errno.EPIPE:
+                raise
+            from wakeful.cli.complaints import Complaint
+
+            where = f"{error.filename}: " if error.filename else ""
+            raise Complaint(f"{where}{error.strerror or error}") from error
+
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="wakeful %(version)s")
 def main() -> None:
     """Keep a fleet of standing agents at work."""

@@ -11,13 +11,16 @@ from enum import StrEnum
 
 
 class EventKind(StrEnum):
+    booted = "booted"
     declared = "declared"
     removed = "removed"
     set = "set"
     paused = "paused"
     resumed = "resumed"
+    asked = "asked"
     decided = "decided"
     started = "started"
+    stopped = "stopped"
     voided = "voided"
     ended = "ended"
     task_ended = "task_ended"

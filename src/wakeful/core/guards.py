@@ -17,6 +17,7 @@ from wakeful.core.agents import Limits
 from wakeful.core.facts import Facts
 from wakeful.core.wakes import (
     FLEET,
+    ONE_OFF,
     Cause,
     Pause,
     Pool,
@@ -58,7 +59,8 @@ def paused(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
 
 
 def quiet_hours(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
-    if wake.cause is Cause.operator or wake.one_off or not limits.quiet_hours:
+    asked_for = wake.cause is Cause.operator or wake.one_off or wake.source == ONE_OFF
+    if asked_for or not limits.quiet_hours:
         return None
     until = inside_until(limits.quiet_hours, facts.now, ZoneInfo(facts.timezone))
     if until is None:
@@ -207,7 +209,7 @@ def slots(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
     limit = limits.sessions if wake.pool is Pool.sessions else limits.workers
     if facts.slots_taken < limit:
         return None
-    reason = f"{facts.slots_taken} of {limit} {wake.pool} are taken"
+    reason = f"{facts.slots_taken} of {limit} {wake.pool} are taken or waited for"
     return defer("slots", reason, pool=wake.pool.value, taken=facts.slots_taken, limit=limit)
 
 

@@ -83,6 +83,15 @@ class Ending:
     elapsed: timedelta = timedelta()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEnd:
+    """One task's own end inside a run; `result` is what is kept of it, as text or JSON."""
+
+    task: int
+    ending: Ending
+    result: str | None = None
+
+
 # The word must stand alone: "NO-WORK-AROUND found" is work.
 _NO_WORK = re.compile(r"\s*NO-WORK(?=$|[\s:.,])", re.IGNORECASE)
 _SILENT = re.compile(r"\s*(\[SILENT\]|NO_REPLY)(?=$|\s)")

@@ -41,6 +41,9 @@ class VerdictKind(StrEnum):
     refuse = "refuse"
 
 
+# The source of a one-off task (`wakeful run`). The space keeps it apart from every source that can be declared.
+ONE_OFF = "wakeful run"
+
 POOLS = {Subject.beat: Pool.sessions, Subject.inbox: Pool.sessions, Subject.task: Pool.workers}
 
 # The order in which one agent's waiting wakes are tried; equals are tried oldest first.

@@ -73,7 +73,7 @@ KEYS = (
     Key("TMUX", values.session, Part.runner, "tmux"),
     Key("LIFECYCLE", values.text, Part.lifecycle, path=Kept.file, must_exist=True),
     Key("INTERVAL", values.interval, Part.cadence, "interval"),
-    Key("BREATHER", values.breather, Part.cadence, "breather"),
+    Key("BREATHER", values.duration, Part.cadence, "breather"),
     Key("SCHEDULE", parse_schedule, Part.cadence, "schedule"),
     Key("OFFSET", values.duration_or_zero, Part.cadence, "offset"),
     Key("AT", values.instant, Part.agent, "one_offs", split=CLAUSES),

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 
-from wakeful.core.durations import format_duration, parse_duration
+from wakeful.core.durations import parse_duration
 from wakeful.core.errors import Mistake
 from wakeful.core.windows import Window, parse_window
 from wakeful.fleet.diagnostics import nearest, quoted
@@ -32,7 +32,6 @@ FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 TMUX = re.compile(r"[A-Za-z0-9_@%$][A-Za-z0-9_@%$.:+-]*")
 BURST = re.compile(r"([0-9]{1,9})\s*/\s*(\S+)")
 TOKENS = re.compile(r"([0-9]{1,18})\s*tokens?")
-SHORTEST_INTERVAL = timedelta(seconds=5)
 MILLIONTHS = 1_000_000
 MOST_DOLLARS = 10_000_000
 GRANTS = ("wake", "task")
@@ -82,18 +81,10 @@ def duration_or_zero(written: str) -> timedelta:
     return timedelta() if ZERO.fullmatch(written) else duration(written)
 
 
-def breather(written: str) -> timedelta:
-    length = duration(written)
-    if length < SHORTEST_INTERVAL:
-        floor = format_duration(SHORTEST_INTERVAL)
-        raise Mistake(f"{quoted(written)} is shorter than the floor of {floor}", f"write at least {floor}")
-    return length
-
-
 def interval(written: str) -> timedelta | str:
     """A duration, `continuous`, or `none`: no timer, although the fleet has a default."""
     word = written.lower()
-    return word if word in ("continuous", "none") else breather(written)
+    return word if word in ("continuous", "none") else duration(written)
 
 
 def minutes(written: str) -> dict[str, object]:

@@ -37,6 +37,10 @@ class FleetFile:
     def broken(self) -> bool:
         return self._loaded.broken
 
+    def folders(self) -> set[Path]:
+        """Where a change would be seen: the folders of every file that was read or missed."""
+        return {Path(path).absolute().parent for path in self._loaded.traces.seen} | {self.path.absolute().parent}
+
     def changed(self) -> bool:
         return self._loaded.traces.changed()
 

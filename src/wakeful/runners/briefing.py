@@ -61,22 +61,28 @@ _ROWS = re.compile("~+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def write_briefing(order: Order, definition: str | None, last: str | None = None) -> tuple[str, str]:
-    """The text and the JSON. `definition` is the agent's own prompt; `last` what came of its last run, in words."""
-    data = _as_data(order, definition, last)
-    fence = _fence(order, definition, last)
+def write_briefing(order: Order, definition: str | None, check: Any = None) -> tuple[str, str]:
+    """The text and the JSON. `definition` is the agent's own prompt; `check` what its CHECK had to say, as data."""
+    told = _told(check)
+    fence = _fence(order, definition, told)
     blocks = [
         (definition or "").strip("\n"),
         _about_run(order),
         _ABOUT_FENCES.format(size=len(fence)),
-        _about_last(order, last, fence),
+        _about("What came of the last run", order.last, fence),
+        _about("What your check found", told, fence),
         *_about_inbox(order, fence),
         *(_about_task(order, task, fence) for task in order.tasks),
         _ANSWER,
     ]
     text = "\n\n".join(block for block in blocks if block) + "\n"
     # JSON escapes what is no character; standard input could not carry it.
-    return _SURROGATES.sub("\ufffd", text), json.dumps(data, indent=1)
+    return _SURROGATES.sub("\ufffd", text), json.dumps(briefing_data(order, definition, check), indent=1)
+
+
+def write_briefing_json(order: Order, definition: str | None, check: Any = None) -> str:
+    """The JSON alone, on one line: for those who read no text."""
+    return json.dumps(briefing_data(order, definition, check))
 
 
 def attempts(order: Order, task: Item | None = None) -> tuple[int, int]:
@@ -91,8 +97,14 @@ def attempts(order: Order, task: Item | None = None) -> tuple[int, int]:
 # ---- the text
 
 
-def _fence(order: Order, definition: str | None, last: str | None) -> str:
-    written = [definition, last]
+def _told(check: Any) -> str:
+    if check is None or isinstance(check, str):
+        return check or ""
+    return json.dumps(check, indent=1, ensure_ascii=False)
+
+
+def _fence(order: Order, definition: str | None, told: str) -> str:
+    written = [definition, order.last, told]
     if order.wake is not None:
         written += [order.wake.reason, order.wake.sender]
     for item in (*order.items, *order.tasks):
@@ -152,8 +164,8 @@ def _last(order: Order) -> str:
     return f"{standing.last_outcome}{ended}"
 
 
-def _about_last(order: Order, last: str | None, fence: str) -> str:
-    return f"## What came of the last run\n\n{_fenced(last, fence)}" if last else ""
+def _about(title: str, told: str | None, fence: str) -> str:
+    return f"## {title}\n\n{_fenced(told, fence)}" if told else ""
 
 
 def _about_inbox(order: Order, fence: str) -> Iterator[str]:
@@ -189,7 +201,8 @@ def _facts(item: Item) -> list[tuple[str, str | None]]:
 # ---- the JSON
 
 
-def _as_data(order: Order, definition: str | None, last: str | None) -> dict[str, Any]:
+def briefing_data(order: Order, definition: str | None, check: Any = None) -> dict[str, Any]:
+    """Everything that is told, as data."""
     run, wake, standing, agent = order.run, order.wake, order.standing, order.agent
     attempt, most = attempts(order)
     state = agent.lifecycle.state(run.position.state)
@@ -197,7 +210,13 @@ def _as_data(order: Order, definition: str | None, last: str | None) -> dict[str
         "version": VERSION,
         "agent": {"name": agent.name, "address": agent.address, "roles": list(agent.roles), "timezone": agent.timezone},
         "definition": definition,
-        "run": {"id": run.id, "epoch": run.epoch, "declaration": run.version, "subject": run.subject.value},
+        "run": {
+            "id": run.id,
+            "epoch": run.epoch,
+            "declaration": run.version,
+            "subject": run.subject.value,
+            "beat": order.beat if run.subject is Subject.beat else None,
+        },
         "wake": {
             "id": run.wake,
             "cause": run.cause.value,
@@ -219,8 +238,9 @@ def _as_data(order: Order, definition: str | None, last: str | None) -> dict[str
         "last": {
             "outcome": standing.last_outcome,
             "ended_at": write_time(standing.last_ended_at) if standing.last_ended_at else None,
-            "text": last,
+            "text": order.last,
         },
+        "check": check,
         "inbox": [_item(item) for item in order.items] if run.subject is not Subject.task else [],
         "tasks": [_task(order, task) for task in order.tasks],
     }

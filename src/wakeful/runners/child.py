@@ -6,7 +6,6 @@ Law: it is in a session of its own, holds nothing of the worker's but its end of
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import faulthandler
 import os
 import resource
@@ -17,28 +16,20 @@ import warnings
 from collections.abc import Callable
 
 from wakeful.runners.handlers import Hand, Handler
+from wakeful.runners.kernel import be_called, die_with_parent, inherit_orphans
 from wakeful.runners.link import Wire
 from wakeful.runners.output import Output, new_mark
 from wakeful.runners.processes import descendants, signal_all
 from wakeful.runners.record import Page
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_NAME = 15
-_PR_SET_CHILD_SUBREAPER = 36
-
 # Where memory runs out for a whole control group, this is who should go.
 _OUT_OF_MEMORY_SCORE = b"800"
 
 
-def prctl(option: int, value: int | bytes) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
-
-
 def settle_in() -> None:
     """The worker inherits whatever its tasks leave behind, and can end it."""
-    prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    prctl(_PR_SET_NAME, b"wakeful-worker")
+    inherit_orphans()
+    be_called("wakeful-worker")
 
 
 class Child:
@@ -112,10 +103,10 @@ def _become(parent: int, printing: int, memory: int | None) -> None:
     for number in (signal.SIGCHLD, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
     os.setsid()
-    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_parent()
     if os.getppid() != parent:
         os._exit(0)
-    prctl(_PR_SET_NAME, b"wakeful-handler")
+    be_called("wakeful-handler")
     os.dup2(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
     for stream in (1, 2):
         os.dup2(printing, stream)

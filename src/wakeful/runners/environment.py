@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from wakeful.core.agents import Agent
 from wakeful.core.codec import write_time
 from wakeful.core.orders import Order
+from wakeful.runners.dream import memory_path
 from wakeful.runners.protocol import BRIEFING_JSON, RESULT
 
 # Where programs are, who the user is, and how people there write and count time. Not TERM: there is no terminal.
@@ -32,27 +34,53 @@ _CUT = " [cut here; the whole of it is in WAKEFUL_BRIEFING]"
 _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
 
 
+# What a run is told of itself; what is asked before there is one is told nothing.
+_ABOUT_A_RUN = (
+    *("WAKEFUL_TOKEN", "WAKEFUL_RUN_ID", "WAKEFUL_WAKE_ID", "WAKEFUL_CAUSE", "WAKEFUL_REASON", "WAKEFUL_STATE"),
+    *("WAKEFUL_HITS", "WAKEFUL_ATTEMPT", "WAKEFUL_DEADLINE", "WAKEFUL_TASK_ID", "WAKEFUL_BRIEFING", "WAKEFUL_RESULT"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is the same for every run of a fleet: our own environment, the folder of the fleet file, the data folder."""
+
+    base: Mapping[str, str]
+    root: Path = Path()
+    data: Path = Path()
+
+
 def build_environment(
-    order: Order, *, url: str, token: str, folder: Path, traceparent: str | None = None, base: Mapping[str, str]
+    order: Order, around: Surroundings, *, url: str, token: str, folder: Path, traceparent: str | None = None
 ) -> dict[str, str]:
-    """`base` is our own environment, `folder` the run's."""
-    declared = {name for name in order.agent.environment if not name.startswith(OURS)}
-    passed = {
-        name: value
-        for name, value in base.items()
-        if name in ALLOWED or name.startswith(ALLOWED_PREFIX) or name in declared
-    }
-    passed.setdefault("PATH", DEFAULT_PATH)
-    passed.update(_about(order, url, token, folder))
+    """`folder` is the run's own."""
+    passed = before_a_run(order.agent, around, url=url)
+    passed.update(_about(order, token, folder))
     if traceparent:
         passed["TRACEPARENT"] = traceparent
     return passed
 
 
-def _about(order: Order, url: str, token: str, folder: Path) -> dict[str, str]:
+def before_a_run(agent: Agent, around: Surroundings, *, url: str) -> dict[str, str]:
+    """For what is asked in the agent's name before there is a run: without a token, and nothing of a run in it."""
+    declared = {name for name in agent.environment if not name.startswith(OURS)}
+    passed = {
+        name: value
+        for name, value in around.base.items()
+        if name in ALLOWED or name.startswith(ALLOWED_PREFIX) or name in declared
+    }
+    passed.setdefault("PATH", DEFAULT_PATH)
+    passed.update(dict.fromkeys(_ABOUT_A_RUN, ""))
+    passed["WAKEFUL_URL"] = url
+    passed["WAKEFUL_AGENT"] = agent.name
+    passed["WAKEFUL_ROOT"] = str(around.root.absolute())
+    passed["WAKEFUL_MEMORY"] = str(memory_path(around.data, agent.name).absolute())
+    return passed
+
+
+def _about(order: Order, token: str, folder: Path) -> dict[str, str]:
     run = order.run
     return {
-        "WAKEFUL_URL": url,
         "WAKEFUL_TOKEN": token,
         "WAKEFUL_AGENT": run.agent,
         "WAKEFUL_RUN_ID": str(run.id),

@@ -3,6 +3,7 @@
 Laws:
 - It outlives whoever asked for the run, and ends only when nothing of the run is alive.
 - It creates `started` exclusively before it executes the agent; where somebody vetoed the run first, it just leaves.
+  Whoever asked holds the other end of a line that is closed when the one or the other has happened.
 - TERM, the grace, KILL to every descendant, daemonised ones too; a lease that is not renewed in time is KILL at once.
 - The exit record is the last thing written: whole, synced, and never replaced.
 - It runs in a process forked from a small warm one. Only the standard library, little of it, no threads, no asyncio.
@@ -10,18 +11,17 @@ Laws:
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import resource
 import select
 import signal
-import sys
 import time
 from typing import Any
 
 from wakeful.runners.cage import PREFIX, Cage, Mounts
 from wakeful.runners.capture import Capture
+from wakeful.runners.kernel import be_called, die_with_parent, inherit_orphans
 from wakeful.runners.processes import boot_id, descendants, is_zombie, signal_all, start_time
 from wakeful.runners.whole import create_whole, now, write_bytes, write_whole
 
@@ -38,22 +38,13 @@ FENCE_MARGIN = 5.0
 
 _IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_NAME = 15
-_PR_SET_CHILD_SUBREAPER = 36
-_LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def _prctl(option: int, value: Any) -> None:
-    if sys.platform == "linux":
-        _LIBC.prctl(option, value, 0, 0, 0)
-
 
 def become_agent(cage: Cage, go: int, out: int, err: int, fail: int) -> None:
     """In the child: wait for the word, then become the agent. Nothing may raise past us."""
+    what: dict[str, Any] = {"command": [""]}
     try:
         os.setsid()
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        die_with_parent()
         cage.enter()
         message = b"".join(iter(lambda: os.read(go, 65536), b""))
         if not message:
@@ -71,7 +62,7 @@ def become_agent(cage: Cage, go: int, out: int, err: int, fail: int) -> None:
         os.chdir(what["workdir"])
         os.execvpe(what["command"][0], what["command"], what["environment"])
     except BaseException as error:
-        os.write(fail, f"cannot execute: {error}".encode()[:4000])
+        os.write(fail, f"cannot execute {what['command'][0]}: {error}".encode()[:4000])
     finally:
         os._exit(127)
 
@@ -109,8 +100,8 @@ class Guardian:
     def prepare(self) -> None:
         """Settle in, and fork the process that will become the agent: entering a cage may cost twenty milliseconds."""
         os.setsid()
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        _prctl(_PR_SET_NAME, b"wakeful-guard")
+        inherit_orphans()
+        be_called("wakeful-guard")
         self.pid = os.getpid()
         self.who = {"pid": self.pid, "start_time": start_time(self.pid), "boot_id": boot_id()}
         self.bell, ring = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -146,8 +137,8 @@ class Guardian:
         self.cage.remove()
 
     # -- the run ------------------------------------------------------------------------------------------------
-    def run(self, order: dict[str, Any]) -> None:
-        self.order, self.folder = order, order["folder"]
+    def run(self, order: dict[str, Any], line: int) -> None:
+        self.order, self.folder, self.line = order, order["folder"], line
         self.steps["asked"] = order["asked"]
         self.step("taken")
         if not self._claim():
@@ -198,6 +189,7 @@ class Guardian:
             self.cage.limit(order["processes"], order["memory"])
         # The word first: while the agent is executed, we make ready to listen.
         self._say_go({key: order[key] for key in ("folder", "command", "workdir", "environment")})
+        os.close(self.line)
         for stream, name in ((self.out, "stdout"), (self.err, "stderr")):
             os.set_blocking(stream, False)
             self.captures[stream] = Capture(self.path(name), order["output_limit"])

@@ -12,11 +12,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from wakeful.core.runs import Ending
+from wakeful.core.runs import Ending, TaskEnd
 from wakeful.runners.endings import LOST
 from wakeful.runners.protocol import LEASE
 from wakeful.runners.record import read_begun, read_record
-from wakeful.runners.shifts import TaskEnding, read_end, sum_up
+from wakeful.runners.shifts import read_end, sum_up
 from wakeful.runners.whole import now, write_whole
 
 UNTRIED = Ending(by="the loss of its worker")
@@ -34,10 +34,12 @@ class HeldShift:
         # How many workers it was given to.
         self.tries = 0
         self._call: Ending | None = None
-        self._ends: list[TaskEnding] = []
+        self._ends: list[TaskEnd] = []
         self._told: set[int] = set()
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[Ending] = self._loop.create_future()
+        # Done when the worker has claimed the run, or it has ended without.
+        self.begun: asyncio.Future[None] = self._loop.create_future()
         self._waiting: list[asyncio.Future[None]] = []
         # Who can end it; set by whoever holds its worker.
         self.stop: Stop | None = None
@@ -70,15 +72,20 @@ class HeldShift:
         if line.get("run") == self._run:
             self.worker = str(line.get("worker") or "") or None
             self.task_ids = tuple(task for task in line["tasks"] if task is not None)
+            self._has_begun()
+
+    def _has_begun(self) -> None:
+        if not self.begun.done():
+            self.begun.set_result(None)
 
     def _end(self, line: dict[str, Any]) -> None:
         task, ending, result = read_end(line)
         if task is None:
             self._call = ending
         else:
-            self._add(TaskEnding(task=task, ending=ending, result=result))
+            self._add(TaskEnd(task=task, ending=ending, result=result))
 
-    def _add(self, end: TaskEnding) -> None:
+    def _add(self, end: TaskEnd) -> None:
         if end.task not in self._told:
             self._told.add(end.task)
             self._ends.append(end)
@@ -96,15 +103,17 @@ class HeldShift:
                 ending = Ending(by=worker.by)
             else:
                 ending = LOST if begun is None or task in begun else UNTRIED
-            self._add(TaskEnding(task=task, ending=ending))
+            self._add(TaskEnd(task=task, ending=ending))
         self.conclude(self._call or (LOST if worker.by is None else Ending(by=worker.by)))
 
     def conclude(self, ending: Ending) -> None:
         if not self.ended.done():
             self.ended.set_result(ending)
+        self._has_begun()
         self._wake()
 
     def let_go(self) -> None:
+        self.begun.cancel()
         self.ended.cancel()
         self._wake()
 
@@ -115,13 +124,13 @@ class HeldShift:
                 waiter.set_result(None)
 
     # -- told ---------------------------------------------------------------------------------------------------
-    async def tasks(self) -> AsyncIterator[TaskEnding]:
+    async def tasks(self) -> AsyncIterator[TaskEnd]:
         """Each task as it ends, each once, in the order in which they ended; any number of callers may listen."""
         async for batch in self.batches():
             for end in batch:
                 yield end
 
-    async def batches(self) -> AsyncIterator[list[TaskEnding]]:
+    async def batches(self) -> AsyncIterator[list[TaskEnd]]:
         """The same, with those that have ended meanwhile together: to be settled in one transaction."""
         given = 0
         while True:

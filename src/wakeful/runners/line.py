@@ -44,23 +44,27 @@ class NurseryLine:
         return self.process.poll() is None
 
     async def ask(self, order: bytes) -> int:
-        """A process handle of the guardian that was given the order."""
+        """A process handle of the guardian that was given the order, once it has begun or never will."""
         loop = asyncio.get_running_loop()
         answer_line, theirs = socket.socketpair()
         answer_line.setblocking(False)
         with answer_line:
             with theirs:
                 await self._send(order, theirs)
-            answered: asyncio.Future[int] = loop.create_future()
-            loop.add_reader(answer_line, _take, answer_line, answered)
+            handles: list[int] = []
+            closed: asyncio.Future[None] = loop.create_future()
+            loop.add_reader(answer_line, _take, answer_line, handles, closed)
             try:
-                return await answered
-            except asyncio.CancelledError:
-                if answered.done() and not answered.cancelled() and answered.exception() is None:
-                    os.close(answered.result())
+                await closed
+            except BaseException:
+                for handle in handles:
+                    os.close(handle)
                 raise
             finally:
                 loop.remove_reader(answer_line)
+        if not handles:
+            raise NurseryGone("the nursery ended before it answered")
+        return handles[0]
 
     async def _send(self, order: bytes, answer_line: socket.socket) -> None:
         memory = os.memfd_create("order", os.MFD_CLOEXEC)
@@ -92,16 +96,15 @@ class NurseryLine:
             self.process.wait()
 
 
-def _take(line: socket.socket, answered: asyncio.Future[int]) -> None:
-    if answered.done():
+def _take(line: socket.socket, handles: list[int], closed: asyncio.Future[None]) -> None:
+    if closed.done():
         return
     try:
-        _, handles, _, _ = socket.recv_fds(line, 1, 1, socket.MSG_CMSG_CLOEXEC)
+        data, received, _, _ = socket.recv_fds(line, 1, 1, socket.MSG_CMSG_CLOEXEC)
     except BlockingIOError:
         return
     except OSError:
-        handles = []
-    if handles:
-        answered.set_result(handles[0])
-    else:
-        answered.set_exception(NurseryGone("the nursery ended before it answered"))
+        data, received = b"", []
+    handles += received
+    if not data:
+        closed.set_result(None)

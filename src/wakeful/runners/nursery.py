@@ -1,7 +1,8 @@
 """The small warm process that guardians are forked from: a fork costs a millisecond, an interpreter ten times that.
 
 It knows nothing of runs. A request is two handles: the order, in memory, and the line to answer on; the answer is the
-process handle of a guardian. Guardians are buried by the kernel. When its caller is gone, the nursery goes; they stay.
+process handle of a guardian. The line goes on to the guardian, who closes it when the run has begun, or never will.
+Guardians are buried by the kernel. When its caller is gone, the nursery goes; they stay.
 """
 
 from __future__ import annotations
@@ -25,22 +26,21 @@ SPARES = 2
 class Spare:
     """A guardian that is ready, and waits for its run."""
 
-    def __init__(self, pid: int, line: int) -> None:
+    def __init__(self, pid: int, line: socket.socket) -> None:
         self.pid = pid
         self.line = line
         self.handle = os.pidfd_open(pid)
 
-    def hand(self, order: bytes) -> bool:
+    def hand(self, order: bytes, line: socket.socket) -> bool:
         """Give it its run; False if it is no longer there."""
-        message = memoryview(order)
         try:
-            while message:
-                message = message[os.write(self.line, message) :]
+            sent = socket.send_fds(self.line, [order], [line.fileno()])
+            self.line.sendall(memoryview(order)[sent:])
             return True
-        except BrokenPipeError:
+        except ConnectionError:
             return False
         finally:
-            os.close(self.line)
+            self.line.close()
 
 
 class Nursery:
@@ -76,8 +76,8 @@ class Nursery:
             file.seek(0)
             order = file.read()
         while True:
-            spare = self.spares.pop(0) if self.spares else self._fork()
-            if spare.hand(order):
+            spare = self.spares.pop(0) if self.spares else self._fork(line)
+            if spare.hand(order, line):
                 break
             os.close(spare.handle)
         _answer(line, spare.handle)
@@ -86,18 +86,17 @@ class Nursery:
         while len(self.spares) < SPARES:
             self.spares.append(self._fork())
 
-    def _fork(self) -> Spare:
-        read, write = os.pipe2(os.O_CLOEXEC)
+    def _fork(self, *open_lines: socket.socket) -> Spare:
+        ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
-            os.close(write)
             for other in self.spares:
-                os.close(other.line)
                 os.close(other.handle)
-            self.connection.close()
-            _guard(read, self.mounts)
-        os.close(read)
-        return Spare(pid, write)
+            for line in (ours, self.connection, *open_lines, *(other.line for other in self.spares)):
+                line.close()
+            _guard(theirs, self.mounts)
+        theirs.close()
+        return Spare(pid, ours)
 
 
 def _answer(line: socket.socket, handle: int) -> None:
@@ -111,7 +110,7 @@ def _answer(line: socket.socket, handle: int) -> None:
         os.close(handle)
 
 
-def _guard(line: int, mounts: dict[str, str]) -> None:
+def _guard(line: socket.socket, mounts: dict[str, str]) -> None:
     status = 1
     order: dict[str, Any] = {}
     try:
@@ -119,9 +118,9 @@ def _guard(line: int, mounts: dict[str, str]) -> None:
         gc.disable()
         guardian = Guardian(mounts)
         guardian.prepare()
-        order = _read_order(line)
+        order, asking = _read_order(line)
         if order:
-            guardian.run(order)
+            guardian.run(order, asking)
         else:
             guardian.dismiss()
         status = 0
@@ -131,15 +130,16 @@ def _guard(line: int, mounts: dict[str, str]) -> None:
         os._exit(status)
 
 
-def _read_order(line: int) -> dict[str, Any]:
-    """The order, once it is whole; nothing if the nursery went before it was."""
-    message = b"".join(iter(lambda: os.read(line, 65536), b""))
-    os.close(line)
+def _read_order(line: socket.socket) -> tuple[dict[str, Any], int]:
+    """The order, once it is whole, and the line of whoever asks; nothing if the nursery went before it was."""
+    head, handles, _, _ = socket.recv_fds(line, 65536, 1, socket.MSG_CMSG_CLOEXEC)
+    message = b"".join([head, *iter(lambda: line.recv(65536), b"")])
+    line.close()
     try:
         order: dict[str, Any] = json.loads(message)
     except ValueError:
-        return {}
-    return order
+        return {}, -1
+    return order, handles[0]
 
 
 def _complain(order: dict[str, Any], error: BaseException) -> None:

@@ -3,6 +3,7 @@
 Laws:
 - We wait on process handles, never on pipes or numbers: neither an inherited stdout nor a reused pid can fool us.
 - Whatever we know of a run can be learnt again from its folder; nothing is lost with this object.
+- A start returns when the run is settled: `started` is there, by its guardian or by a veto.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import asyncio
 import json
 import os
 import signal
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
-from wakeful.core.runs import Ending
+from wakeful.core.runs import Ending, TaskEnd
 from wakeful.runners.endings import LOST, read_ending, read_record
 from wakeful.runners.leavings import Identity, end_leavings, identify
 from wakeful.runners.line import NurseryGone, NurseryLine
@@ -27,11 +29,11 @@ from wakeful.runners.protocol import (
     STOP,
     Assignment,
     Found,
-    Held,
 )
 from wakeful.runners.whole import create_whole, now, write_whole
 
 VETOED = Ending(by="veto")
+NO_BATCHES: tuple[list[TaskEnd], ...] = ()
 # A nursery that dies under an order is replaced this often before the caller is told.
 _TRIES = 3
 # Starts that are under way at once: the rest waits here, not in the nursery's queue.
@@ -87,6 +89,12 @@ class HeldRun:
     async def wait(self) -> Ending:
         return await asyncio.shield(self.ended)
 
+    async def batches(self) -> AsyncIterator[list[TaskEnd]]:
+        """A process has no tasks that end before it does."""
+        await self.wait()
+        for batch in NO_BATCHES:
+            yield batch
+
     async def end(self, by: str, *, at_once: bool = False) -> None:
         write_whole(str(self.folder / STOP), {"by": by, "at_once": at_once})
         if self._handle is not None:
@@ -120,7 +128,7 @@ class ProcessRunner:
         self._crowd = asyncio.Semaphore(_AT_ONCE)
         self._held: set[HeldRun] = set()
 
-    async def start(self, assignment: Assignment) -> Held:
+    async def start(self, assignment: Assignment) -> HeldRun:
         order = _write_folder(assignment)
         for attempt in range(1, _TRIES + 1):
             line = self._nursery()
@@ -160,7 +168,7 @@ class ProcessRunner:
             return Found.alive
         return Found.ended if (folder / EXIT).exists() else Found.lost
 
-    async def adopt(self, run: int, folder: Path) -> Held:
+    async def adopt(self, run: int, folder: Path) -> HeldRun:
         who = identify(folder)
         return self._hold(HeldRun(run, folder, who.handle() if who is not None else None))
 

@@ -9,14 +9,16 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from wakeful.core.runs import Ending
+from wakeful.core.agents import Agent
+from wakeful.core.orders import Order
+from wakeful.core.runs import Ending, TaskEnd
 
 # The names of the files in a run's folder.
 BRIEFING = "briefing.txt"
@@ -71,6 +73,9 @@ class Held(Protocol):
     async def wait(self) -> Ending:
         """Until the run has ended; any number of callers may wait."""
 
+    def batches(self) -> AsyncIterator[list[TaskEnd]]:
+        """The tasks of a shift as they end, those that have ended meanwhile together; none in any other run."""
+
     async def end(self, by: str, *, at_once: bool = False) -> None:
         """Ask for the end on purpose: TERM, the grace, KILL to every descendant; `at_once` is KILL now."""
 
@@ -94,3 +99,43 @@ class Runner(Protocol):
 
     async def close(self) -> None:
         """Let go; what runs goes on under its guardians. A second close does nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What a CHECK said. One that says nothing clear, fails or takes too long wakes the agent."""
+
+    wake: bool
+    reason: str = ""
+    data: Any = None
+
+
+class Carrier(Protocol):
+    """Carries out orders, each by the runner that its agent needs; knows where the folders of runs are.
+
+    An order goes in, an ending comes out: an order that cannot be carried out (no such definition, no such runner)
+    is an ending too, and is never raised.
+    """
+
+    async def carry(self, order: Order, check: Any = None) -> Held:
+        """Begin; returns as soon as the run has executed (`started` is there), or has ended. `check` is what the
+        agent's CHECK had to say, for the briefing."""
+
+    def find(self, run: int) -> Found: ...
+
+    async def adopt(self, run: int) -> Held: ...
+
+    def veto(self, run: int) -> bool: ...
+
+    async def check(self, agent: Agent) -> Checked:
+        """Run the agent's CHECK command, bounded."""
+
+    async def pull(self, agent: Agent) -> str:
+        """Bring the agent's work tree to the head of its origin, fast-forward only; "" or what was in the way.
+        Never while a run is under way in that tree."""
+
+    def discard(self, run: int) -> None:
+        """Remove what a run left: its folder and output. Of a run that is over only."""
+
+    async def close(self) -> None:
+        """Let go; what runs goes on under its guardians."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.core.results import read_result
-from wakeful.core.runs import Ending, ErrorClass, Result, read_outcome, says_no_work
+from wakeful.core.runs import Ending, ErrorClass, Result, TaskEnd, read_outcome, says_no_work
 from wakeful.core.standing import NOTHING, Spend
 from wakeful.runners.link import PART, SHIFT
 from wakeful.runners.protocol import RESULT, Assignment
@@ -101,15 +101,6 @@ def marker(worker: Path) -> dict[str, str]:
     return {"WAKEFUL_RESULT": str((worker / RESULT).absolute())}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEnding:
-    """One task's own end inside a shift; `result` is what the handler returned, as text or JSON."""
-
-    task: int
-    ending: Ending
-    result: str | None = None
-
-
 def read_end(line: Mapping[str, Any]) -> tuple[int | None, Ending, str | None]:
     """One line of a shift's record. Of a newer kind we believe what we know of it."""
     kept = line.get("result")
@@ -149,7 +140,7 @@ def _said(summary: str) -> str:
     return "no_work" if says_no_work(summary) else "done"
 
 
-def sum_up(ends: Sequence[TaskEnding], by: str | None, elapsed: timedelta) -> Ending:
+def sum_up(ends: Sequence[TaskEnd], by: str | None, elapsed: timedelta) -> Ending:
     """The ending of the run that the shift was. A quota that is used up holds the agent, not only the task."""
     counts = Counter(read_outcome(end.ending).value for end in ends)
     told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))

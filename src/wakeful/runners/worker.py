@@ -202,6 +202,7 @@ class Worker:
         assert self.child is not None
         self.child.output.begin(os.path.join(duty.record.folder, "stdout"), duty.output_limit, duty.secrets)
         self.child.wire.send(duty.message())
+        self.audience.tell(duty.record.header)
 
     def _hear_child(self, lines: list[bytes]) -> None:
         ended = b""
@@ -318,7 +319,8 @@ class Worker:
         """It is gone: its last words are heard, the task that went with it is told, the others go on."""
         while not child.wire.closed and (lines := child.wire.receive()):
             self._hear_child(lines)
-        self._hear_unsaid(child)
+        if self.duty is not None:
+            self._hear_unsaid(self.duty)
         self.child = None
         self.audience.hush()
         self._sweep()
@@ -336,11 +338,9 @@ class Worker:
         if self.child is None and not self.leaving:
             self._fork()
 
-    def _hear_unsaid(self, child: Child) -> None:
+    def _hear_unsaid(self, duty: Duty) -> None:
         """It may have been ended between the record and the telling."""
-        duty = self.duty
-        for index in [] if duty is None else [*duty.todo]:
-            assert duty is not None
+        for index in [*duty.todo]:
             if self.page.began(index) > 0 and (end := duty.record.end_of(duty.tasks[index])) is not None:
                 self._hear_child([b"%s%04x%s" % (END, index, json.dumps(end).encode())])
 
@@ -394,7 +394,3 @@ def main() -> None:
     sys.stderr.flush()
     # Threads of the handler's imports must not keep us.
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

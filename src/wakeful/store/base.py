@@ -24,6 +24,7 @@ class SqlBase:
         # Values, not state: a version's declaration never changes, so a stale entry cannot exist.
         self._agents: dict[str, tuple[int, Agent]] = {}
         self._lifecycles: dict[tuple[str, int], Lifecycle] = {}
+        self._handed_out: dict[str, int] = {}
 
     def event(
         self,
@@ -48,11 +49,20 @@ class SqlBase:
             fields=text,
         )
 
+    def next_version(self, agent: str, version: int) -> int:
+        """One that was never handed out before: what is undone may have been read under its number."""
+        self._handed_out[agent] = max(version, self._handed_out.get(agent, 0)) + 1
+        return self._handed_out[agent]
+
+    def known_agent(self, name: str, version: int) -> Agent | None:
+        known = self._agents.get(name)
+        return known[1] if known is not None and known[0] == version else None
+
     def read_agent(self, row: Row) -> Agent:
         """The agent of an `agent_row`, with its live settings."""
-        known = self._agents.get(row["name"])
-        if known is not None and known[0] == row["version"]:
-            return known[1]
+        known = self.known_agent(row["name"], row["version"])
+        if known is not None:
+            return known
         agent = decode(Agent, json.loads(row["declaration"]))
         overrides = json.loads(row["overrides"])
         if overrides:

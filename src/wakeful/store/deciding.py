@@ -16,10 +16,13 @@ from wakeful.core.standing import NOTHING
 from wakeful.core.wakes import Cause, Subject, Verdict, VerdictKind, Wake, defer, refuse
 from wakeful.store.declaring import Declaring
 from wakeful.store.facts import Gathered, agent_total, fact_parameters, gather, pair_total
-from wakeful.store.protocol import Admit, Decision
+from wakeful.store.protocol import Admit, Decision, Skip
 from wakeful.store.recording import SWEEP, role_target
 from wakeful.store.rows import micros_or_none, moment_or_none, to_micros, to_wake, wake_parameters
 from wakeful.store.session import Reading, Row
+
+# What a beat waits for that a CHECK held back; every other guard is the core's.
+CHECK = "check"
 
 _STATES = {VerdictKind.admit: "admitted", VerdictKind.defer: "waiting", VerdictKind.refuse: "refused"}
 
@@ -43,6 +46,10 @@ class Deciding(Declaring):
         id = self._put_wake(wake, state, verdict, now, joined=joined, retry=at)
         for item in filter(None, (wake.item, wake.task)):
             self.session.run("ask_item", item=item, wake=id, now=to_micros(now))
+        fields = {
+            key: value for key, value in {**_asked(wake, wake.agent), "joined": joined}.items() if value is not None
+        }
+        self.event(EventKind.asked, now, agent=wake.agent, wake=id, item=wake.item or wake.task, fields=fields)
         return id
 
     def decide(self, wakes: Sequence[Wake], admit: Admit, now: datetime) -> list[Decision]:
@@ -50,18 +57,41 @@ class Deciding(Declaring):
             return [self._decide_one(wake, admit, now) for wake in wakes]
 
     def _decide_one(self, wake: Wake, admit: Admit, now: datetime) -> Decision:
+        taken = self._take_up(wake, now)
+        if isinstance(taken, Decision):
+            return taken
+        gathered, verdict = self._opinion(taken, admit, now)
+        return self._write(taken, gathered, verdict, now)
+
+    def skip(self, wake: Wake, reason: str, admit: Admit, skip: Skip, now: datetime) -> Decision:
+        with self.session.transaction("skip"):
+            taken = self._take_up(wake, now)
+            if isinstance(taken, Decision):
+                return taken
+            gathered, verdict = self._opinion(taken, admit, now)
+            if verdict.kind is VerdictKind.admit and gathered is not None:
+                verdict = self._hold_back(gathered, reason, skip, now)
+            return self._write(taken, gathered, verdict, now)
+
+    def _hold_back(self, gathered: Gathered, reason: str, skip: Skip, now: datetime) -> Verdict:
+        moved = skip(gathered.standing, gathered.agent, now)
+        due_at = micros_or_none(moved.due_at)
+        self.session.run("skip_beat", agent=moved.agent, idle_streak=moved.idle_streak, due_at=due_at)
+        if moved.due_at is None:
+            # Without a timer there is nothing to wait for: this was a beat of its own.
+            return refuse(CHECK, reason, idle_streak=moved.idle_streak)
+        return defer(CHECK, reason, until=moved.due_at, idle_streak=moved.idle_streak)
+
+    def _take_up(self, wake: Wake, now: datetime) -> Wake | Decision:
+        """The wake as we know it; or the answer, where it was decided before or is part of one that waits."""
         if wake.id:
             row = self.session.one("waiting_wake", wake=wake.id)
             if row is None:
                 return Decision(wake=wake.id, verdict=refuse("moot", "this wake was decided since"))
-            wake = to_wake(row)
-        else:
-            wake = self._trace(wake)
-            waiting = self._waiting(wake)
-            if waiting is not None:
-                return self._join(wake, waiting, now)
-        gathered, verdict = self._opinion(wake, admit, now)
-        return self._write(wake, gathered, verdict, now)
+            return to_wake(row)
+        wake = self._trace(wake)
+        waiting = self._waiting(wake)
+        return wake if waiting is None else self._join(wake, waiting, now)
 
     def _opinion(self, wake: Wake, admit: Admit, now: datetime) -> tuple[Gathered | None, Verdict]:
         """The first agent behind the target that is admitted; else whoever can take it soonest."""
@@ -106,8 +136,8 @@ class Deciding(Declaring):
         else:
             id = self._put_wake(wake, state, verdict, now, charged=charge)
         run = self._admit(id, wake, gathered, charge, now) if admitted and gathered else None
-        self._mark(id, wake, gathered, verdict, now)
         self._tell(id, run, wake, gathered, verdict, charge, now)
+        self._mark(id, wake, gathered, verdict, now)
         name = gathered.agent.name if gathered else wake.agent
         return Decision(wake=id, verdict=verdict, run=run, agent=name)
 
@@ -191,10 +221,7 @@ class Deciding(Declaring):
     ) -> None:
         name = gathered.agent.name if gathered else wake.agent
         fields = {
-            "cause": wake.cause.value,
-            "subject": wake.subject.value,
-            "from": wake.sender,
-            "by_run": wake.by_run,
+            **_asked(wake, name),
             "charged": charge,
             "version": gathered.version if gathered else None,
             "verdict": encode(replace(verdict, trip=None)),
@@ -294,6 +321,21 @@ def _address(session: Reading, sender: str | None) -> str | None:
     """A replica speaks, and is counted, under the address that it shares."""
     row = None if sender is None else session.one("sender_address", name=sender)
     return sender if row is None else str(row["address"])
+
+
+def _asked(wake: Wake, answers: str | None) -> Row:
+    return {
+        "cause": wake.cause.value,
+        "subject": wake.subject.value,
+        "from": wake.sender,
+        "to": wake.agent if wake.agent != answers else None,
+        "role": wake.role,
+        "source": wake.source,
+        "by_run": wake.by_run,
+        "depth": wake.depth or None,
+        "slot": wake.slot or None,
+        "requested_at": encode(wake.requested_at),
+    }
 
 
 def target_of(wake: Wake) -> str:

@@ -32,6 +32,7 @@ class Declaring(Voiding):
             self.session.run("put_fleet", timezone=fleet.timezone, sessions=fleet.sessions, workers=fleet.workers)
             if boot:
                 self._hold_overdue(known, fleet, now)
+                self.event(EventKind.booted, now, fields={"grace": fleet.grace.total_seconds()})
             changed = []
             for index, declared in enumerate(fleet.agents):
                 agent = _under(fleet, declared)
@@ -54,10 +55,11 @@ class Declaring(Voiding):
             due = resume_beat(from_micros(row["due_at"]), agent.cadence, now, fleet.grace, ZoneInfo(agent.timezone))
             if to_micros(due) != row["due_at"]:
                 self.session.run("set_due", agent=row["agent"], due_at=to_micros(due))
+                self.session.run("check_again", agent=row["agent"], at=to_micros(due))
         self.session.run("hold_timers", until=to_micros(now + fleet.grace))
 
     def _adopt(self, agent: Agent, body: str, row: Row | None, fleet: Fleet, index: int, now: datetime) -> None:
-        version = row["version"] + 1 if row else 1
+        version = self.next_version(agent.name, row["version"] if row else 0)
         timerless = int(agent.cadence.base is None and agent.cadence.schedule is None)
         for name in {agent.name, agent.address}:
             self.session.run("put_address", name=name, timerless=timerless)
@@ -69,10 +71,14 @@ class Declaring(Voiding):
         if agent.enabled:
             for role in sorted(set(agent.roles)):
                 self.session.run("put_role", role=role, agent=agent.name)
-        self._time(agent, row, fleet, index, now)
+        due = self._time(agent, row, fleet, index, now)
         self._one_offs(agent, row, now)
         self._retry_roles(set(agent.roles), now)
-        self.event(EventKind.declared, now, agent=agent.name, fields={"version": version, "body": body})
+        overrides = json.loads(row["overrides"]) if row else {}
+        # As it holds from now on: live settings outlive the declaration that they were made for.
+        holds = dump(override(agent, typed(overrides))) if overrides else body
+        fields = {"version": version, "body": holds, "due_at": encode(due)}
+        self.event(EventKind.declared, now, agent=agent.name, fields=fields)
 
     def _let_go(self, agent: Agent, row: Row, now: datetime) -> None:
         """What hung on the old declaration: its roles, and whoever waited for what may have changed."""
@@ -106,7 +112,7 @@ class Declaring(Voiding):
                 now=to_micros(now),
             )
 
-    def _time(self, agent: Agent, row: Row | None, fleet: Fleet, index: int, now: datetime) -> None:
+    def _time(self, agent: Agent, row: Row | None, fleet: Fleet, index: int, now: datetime) -> datetime | None:
         """A new agent gets its first beat; a changed one keeps its beat, or a sooner one if it now has one."""
         zone = ZoneInfo(agent.timezone)
         standing = self.session.one("standing_row", agent=agent.name) if row else None
@@ -129,6 +135,7 @@ class Declaring(Voiding):
             hits=position.hits,
             due_at=micros_or_none(due),
         )
+        return due
 
     def _remove(self, name: str, address: str, now: datetime) -> None:
         self.session.run("remove_agent", agent=name, now=to_micros(now))
@@ -157,8 +164,8 @@ class Declaring(Voiding):
                 else:
                     overrides[key] = encode(value)
             changed = override(decode(Agent, json.loads(row["declaration"])), typed(overrides))
-            self.session.run("set_overrides", agent=agent, overrides=json.dumps(overrides))
-            version = row["version"] + 1
+            version = self.next_version(agent, row["version"])
+            self.session.run("set_overrides", agent=agent, overrides=json.dumps(overrides), version=version)
             body = dump(changed)
             self.session.run("put_declaration", name=agent, version=version, declaration=body, now=to_micros(now))
             self._retry_all(agent, row["address"], now)

@@ -27,7 +27,10 @@ class Dueness(SqlBase):
         found += [_ringing(row) for row in reader.all("ringing_items", now=micros, limit=limit)]
         found += self._for_slots(reader, now)
         wakes = order(_distinct(found))[:limit]
-        return Due(wakes=tuple(wakes), next_at=now if wakes else self._next(reader, now))
+        unclaimed = reader.one("oldest_unclaimed")
+        since = from_micros(unclaimed["at"]) if unclaimed and unclaimed["at"] is not None else None
+        next_at = now if wakes else self._next(reader, now, since)
+        return Due(wakes=tuple(wakes), next_at=next_at, unclaimed=since is not None)
 
     def _for_slots(self, reader: Reading, now: datetime) -> list[Wake]:
         """As many from the head of each queue as there are free slots; then fresh tasks for what is left."""
@@ -74,12 +77,11 @@ class Dueness(SqlBase):
         targets = [row["target"] for row in reader.all("later_targets")]
         return [row for target in targets for row in reader.all("later_tasks", target=target, limit=free, now=now)]
 
-    def _next(self, reader: Reading, now: datetime) -> datetime | None:
+    def _next(self, reader: Reading, now: datetime, unclaimed: datetime | None) -> datetime | None:
         row = reader.one("next_instant", now=to_micros(now))
-        unclaimed = reader.one("oldest_unclaimed")
         moments = [from_micros(row["at"])] if row and row["at"] is not None else []
-        if unclaimed and unclaimed["at"] is not None:
-            moments.append(from_micros(unclaimed["at"]) + UNCLAIMED_FOR)
+        if unclaimed is not None:
+            moments.append(unclaimed + UNCLAIMED_FOR)
         return min(moments, default=None)
 
 

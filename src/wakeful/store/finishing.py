@@ -94,6 +94,8 @@ class Finishing(Running):
             moved=int(moved),
             asked=int(timer is not None),
         )
+        if timer is not None and timed and standing.due_at is not None:
+            self.session.run("check_again", agent=run.agent, at=to_micros(standing.due_at))
         if moved:
             self.session.run("forget_steps", subject=beat_subject(run.agent, row["beat"]))
 

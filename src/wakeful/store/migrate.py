@@ -14,6 +14,7 @@ import apsw
 from wakeful.core.errors import TooOld
 from wakeful.store.named_sql import load_migrations
 
+_TABLE = "CREATE TABLE IF NOT EXISTS schema (version INTEGER NOT NULL, minimum_reader INTEGER NOT NULL)"
 _MINIMUM = re.compile(r"^-- minimum_reader: (\d+)$", re.MULTILINE)
 
 
@@ -23,12 +24,8 @@ def migrate(connection: apsw.Connection, application_id: int) -> int:
     newest = migrations[-1][0]
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version, minimum = _read(connection)
-        if minimum > newest:
-            raise TooOld(
-                f"this store has schema {version} and needs a wakeful that knows schema {minimum}; "
-                f"this one knows {newest} (install a newer wakeful)"
-            )
+        connection.execute(_TABLE)
+        version, minimum = versions_of(connection)
         for number, script in migrations:
             if number > version:
                 connection.execute(script)
@@ -46,8 +43,13 @@ def migrate(connection: apsw.Connection, application_id: int) -> int:
     return max(newest, version)
 
 
-def _read(connection: apsw.Connection) -> tuple[int, int]:
-    connection.execute("CREATE TABLE IF NOT EXISTS schema (version INTEGER NOT NULL, minimum_reader INTEGER NOT NULL)")
-    for version, minimum in connection.execute("SELECT version, minimum_reader FROM schema"):
-        return int(version), int(minimum)
-    return 0, 0
+def versions_of(connection: apsw.Connection) -> tuple[int, int]:
+    """The schema of a file and the oldest one that its reader must know; refuses what this code is too old for."""
+    newest = load_migrations("sqlite")[-1][0]
+    version, minimum = next(connection.execute("SELECT version, minimum_reader FROM schema"), (0, 0))
+    if minimum > newest:
+        raise TooOld(
+            f"this store has schema {version} and needs a wakeful that knows schema {minimum}; "
+            f"this one knows {newest} (install a newer wakeful)"
+        )
+    return int(version), int(minimum)

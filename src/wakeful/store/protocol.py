@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 from wakeful.core.agents import Agent, Fleet, Limits
 from wakeful.core.events import Event
@@ -23,11 +24,15 @@ from wakeful.core.ledger import Edges
 from wakeful.core.lifecycle import Lifecycle
 from wakeful.core.orders import Order as Order
 from wakeful.core.runs import Ending, Outcome, Run
+from wakeful.core.runs import TaskEnd as TaskEnd
 from wakeful.core.settlement import Settlement
 from wakeful.core.standing import Spend, Standing
 from wakeful.core.wakes import Cause, Pause, Subject, Verdict, Wake
 
+T = TypeVar("T")
+
 Admit = Callable[[Wake, Facts, Limits], Verdict]
+Skip = Callable[[Standing, Agent, datetime], Standing]
 
 
 class Settle(Protocol):
@@ -64,10 +69,12 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """What asks for a decision now, in the order in which it should be decided, and when to look again."""
+    """What asks for a decision now, in the order in which it should be decided, and when to look again; and whether
+    admitted runs wait for somebody to claim them."""
 
     wakes: tuple[Wake, ...] = ()
     next_at: datetime | None = None
+    unclaimed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +102,45 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A run under way that somebody wants ended."""
+
+    run: int
+    epoch: int
+    by: str
+    at_once: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRow:
+    """An agent as it is listed: where it stands and what it is doing, in one read."""
+
+    agent: Agent
+    version: int
+    standing: Standing
+    # Names of the live settings that replace what was declared.
+    overrides: tuple[str, ...]
+    run: RunRow | None
+    # What holds it: its own pauses and those of its address and of the fleet, the strongest first.
+    pauses: tuple[Pause, ...]
+    # The oldest of its waiting wakes, with the guard that it waits for.
+    waiting: WakeRow | None
+    unread: int
+    open_tasks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What a sweep of the past removed; `more` says that there was more than one sweep takes."""
+
+    runs: int = 0
+    wakes: int = 0
+    items: int = 0
+    events: int = 0
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WakeRow:
     """A wake as it is listed, with the last verdict on it."""
 
@@ -118,15 +164,6 @@ class Attempt:
     counted: bool
     exit_code: int | None
     error: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEnd:
-    """One task's own end inside a run."""
-
-    task: int
-    ending: Ending
-    result: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +241,15 @@ class Store(Protocol):
     def finish_task(self, run: int, epoch: int, end: TaskEnd, now: datetime) -> Outcome:
         """Settle one task of a shift by itself, while its run goes on. One transaction."""
 
+    def stop(self, runs: Sequence[int], by: str, now: datetime, *, at_once: bool = False) -> list[int]:
+        """Somebody wants these runs ended: one that nobody claimed is void, of one under way it is noted for whoever
+        holds it. Those that are open are returned; what has ended is left alone. One transaction."""
+
+    def skip(self, wake: Wake, reason: str, admit: Admit, skip: Skip, now: datetime) -> Decision:
+        """A CHECK said that this timer's beat has nothing to do. Where every guard would admit it, the wake waits
+        under the name `check` until the standing that `skip` gives is due; else the guard's word stands, as in
+        `decide`, and the standing stays. Never begins a run. One transaction."""
+
     def void(self, run: int, epoch: int, now: datetime) -> None:
         """A run that was vetoed before its agent executed: it is void, its charge is given back, and its wake
         waits to be decided again. One transaction."""
@@ -225,7 +271,22 @@ class Store(Protocol):
     def steps(self, run: int, *, task: int | None = None) -> dict[str, str | None]:
         """The steps recorded so far for that task, or for the beat that the run holds."""
 
+    # -- keeping ------------------------------------------------------------------------------------------
+    def forget(self, before: datetime, keys_before: datetime, now: datetime, *, limit: int = 500) -> Forgotten:
+        """Remove what ended before `before` (runs, their wakes, closed items, events) and idempotency keys of items
+        closed before `keys_before`; at most `limit` rows of each. What is open, or what a standing, a total of today
+        or the current declarations rest on, stays. One transaction."""
+
+    def backup(self, path: Path) -> None:
+        """A consistent copy of everything committed, in a new private file, while the store is in use."""
+
     # -- reading: never blocks and is never blocked -------------------------------------------------------
+    def overview(self, *, agent: str | None = None, after: str = "", limit: int = 1000) -> list[AgentRow]:
+        """The live agents by name, each with all that a listing tells, in a few reads however many there are."""
+
+    def stopping(self, node: str) -> list[Stop]:
+        """The runs of that node which somebody wants ended."""
+
     def agents(self, *, removed: bool = False) -> list[Agent]: ...
     def agent(self, name: str) -> Agent | None: ...
     def standing(self, agent: str) -> Standing | None: ...
@@ -240,17 +301,63 @@ class Store(Protocol):
         after: int = 0,
         limit: int = 100,
     ) -> list[Item]: ...
+    def shown_in(self, items: Sequence[int]) -> dict[int, int]:
+        """Of each of these items that was ever shown, the newest run that was shown it."""
+
     def attempts(self, task: int) -> list[Attempt]: ...
     def run(self, id: int) -> RunRow | None: ...
     def runs(
-        self, *, agent: str | None = None, open: bool | None = None, after: int = 0, limit: int = 100
-    ) -> list[RunRow]: ...
+        self,
+        *,
+        agent: str | None = None,
+        open: bool | None = None,
+        after: int = 0,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[RunRow]:
+        """Oldest first after `after`; with `before`, the newest ones before it, newest first."""
+
     def wakes(
-        self, *, agent: str | None = None, state: str | None = None, after: int = 0, limit: int = 100
-    ) -> list[WakeRow]: ...
-    def events(self, *, after: int = 0, agent: str | None = None, limit: int = 1000) -> list[Event]: ...
+        self,
+        *,
+        agent: str | None = None,
+        state: str | None = None,
+        after: int = 0,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[WakeRow]:
+        """Oldest first after `after`; with `before`, the newest ones before it, newest first."""
+
+    def wake(self, id: int) -> WakeRow | None: ...
+    def events(
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        agent: str | None = None,
+        kinds: tuple[str, ...] = (),
+        limit: int = 1000,
+    ) -> list[Event]:
+        """Oldest first after `after`; with `before`, the newest ones before it, newest first."""
+
+    def events_until(self, at: datetime) -> int:
+        """The id of the last event that was written at or before `at`; 0 when there is none."""
+
     def total(self, scope: str, day: str, measure: str) -> int: ...
     def why(self, wake: Wake, now: datetime) -> Why:
         """The facts and limits for a wake that is not recorded: what `explain` is asked with."""
 
     def close(self) -> None: ...
+
+
+class Access(Protocol):
+    """A store as coroutines reach it. The same verbs; what differs is only who waits for whom."""
+
+    async def write(self, verb: Callable[[Store], T]) -> T:
+        """Call the store under its lock; committed when this returns. Several verbs in one call are one transaction."""
+
+    async def read(self, verb: Callable[[Store], T]) -> T:
+        """Call reading verbs; sees what is committed."""
+
+    def watch(self, told: Callable[[], None]) -> None:
+        """`told` is called on this event loop after every commit, ours or another's; a hint that may be repeated."""

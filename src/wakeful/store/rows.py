@@ -26,7 +26,9 @@ def to_micros(moment: datetime) -> int:
 
 
 def from_micros(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)
+    # By parts, which is faster than to let the duration find them.
+    seconds, rest = divmod(micros, 1_000_000)
+    return _EPOCH + timedelta(0, seconds, rest)
 
 
 def micros_or_none(moment: datetime | None) -> int | None:
@@ -48,8 +50,8 @@ def to_standing(row: Row) -> Standing:
         idle_streak=row["idle_streak"],
         failure_streak=row["failure_streak"],
         due_at=moment_or_none(row["due_at"]),
-        gates={state: read_time(text) for state, text in json.loads(row["gates"]).items()},
-        costs=tuple(Spend(**cost) for cost in json.loads(row["costs"])),
+        gates={} if row["gates"] == "{}" else {at: read_time(text) for at, text in json.loads(row["gates"]).items()},
+        costs=() if row["costs"] == "[]" else tuple(Spend(**cost) for cost in json.loads(row["costs"])),
         last_outcome=row["last_outcome"],
         last_ended_at=moment_or_none(row["last_ended_at"]),
     )

@@ -13,6 +13,7 @@ from wakeful.core.wakes import Cause, Subject
 from wakeful.store.declaring import Declaring
 from wakeful.store.dueness import UNCLAIMED_FOR
 from wakeful.store.protocol import Order
+from wakeful.store.remembering import journal_for, last_words, recorded_steps
 from wakeful.store.rows import to_item, to_micros, to_pause, to_run, to_standing, to_wake
 from wakeful.store.session import Row
 
@@ -55,6 +56,8 @@ class Running(Declaring):
         standing = self._row("standing_row", agent=row["agent"])
         agent = self.read_agent(self._row("agent_row", agent=row["agent"]))
         run = replace(to_run(row), epoch=standing["epoch"], started_at=now)
+        stands = to_standing(standing)
+        journal = journal_for(self.session, run, agent, stands, now)
         for item in items:
             self.session.run("show_item", run=run.id, item=item["id"], fingerprint=item["fingerprint"])
             self.session.run("hold_item", run=run.id, item=item["id"])
@@ -63,11 +66,15 @@ class Running(Declaring):
         return Order(
             run=run,
             agent=agent,
-            standing=to_standing(standing),
+            standing=stands,
             items=tuple(to_item(item) for item in items),
             tasks=tuple(to_item(task) for task in tasks),
             wake=to_wake(self._row("wake_row", wake=run.wake)),
             deadline=now + agent.wall_clock(run.subject),
+            beat=standing["beat"],
+            last=last_words(self.session, run.agent),
+            steps=recorded_steps(self.session, run, standing["beat"]),
+            journal=journal,
         )
 
     def _tell_start(self, run: Run, node: str, items: list[Row], tasks: list[Row], now: datetime) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 Row = dict[str, Any]
@@ -22,6 +23,11 @@ CALL = "call"
 class Reading(Protocol):
     def one(self, query: str, **parameters: Any) -> Row | None: ...
     def all(self, query: str, **parameters: Any) -> list[Row]: ...
+
+
+class Looking(Reading, Protocol):
+    def snapshot(self) -> AbstractContextManager[None]:
+        """What is read inside was all true at one moment."""
 
 
 class Session(Reading, Protocol):
@@ -45,7 +51,10 @@ class Session(Reading, Protocol):
         """Execute an insert that returns the new row's id; None when a conflict let it pass."""
 
     def many(self, query: str, rows: Iterable[Row]) -> None: ...
-    def reader(self) -> Reading:
+    def reader(self) -> Looking:
         """Reads what was committed; it never waits for a writer, nor holds one up."""
+
+    def backup(self, path: Path) -> None:
+        """Everything that is committed, in a new private file."""
 
     def close(self) -> None: ...

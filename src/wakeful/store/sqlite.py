@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from wakeful.core.errors import Busy, Mistake
+from wakeful.store.backups import APPLICATION_ID, copy
 from wakeful.store.migrate import migrate
 from wakeful.store.named_sql import Query, load_queries
 from wakeful.store.session import CALL, Probe, Row
@@ -25,9 +26,6 @@ from wakeful.store.store import SqlStore
 
 BUSY_TIMEOUT_MS = 5_000
 _CACHE_KIB = 64 * 1024
-
-# "wake" in ASCII, in the header of every store file.
-APPLICATION_ID = 0x77616B65
 
 
 class _Connection:
@@ -76,6 +74,14 @@ class Reader(_Connection):
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         super().__init__(apsw.Connection(uri, flags=flags, statementcachesize=256), queries)
         self.connection.pragma("query_only", True)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        self.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self.connection.execute("COMMIT")
 
 
 class SqliteSession(_Connection):
@@ -159,6 +165,9 @@ class SqliteSession(_Connection):
             reader = self._local.reader = Reader(self.path, self._queries)
             self._readers.append(reader)
         return reader
+
+    def backup(self, path: Path) -> None:
+        copy(self.reader().connection, path)
 
     def close(self) -> None:
         for reader in self._readers:

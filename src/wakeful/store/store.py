@@ -1,32 +1,27 @@
-"""The store: the writing verbs are gathered from their own modules; reading is here."""
+"""The store: its verbs are gathered from their own modules; what reads one thing is here."""
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 from wakeful.core.agents import Agent
 from wakeful.core.errors import Unknown
-from wakeful.core.events import Event
 from wakeful.core.items import Item
 from wakeful.core.standing import Standing
 from wakeful.core.wakes import Pause, Wake
 from wakeful.store.deciding import Deciding, candidates, target_of
 from wakeful.store.dueness import Dueness
-from wakeful.store.protocol import Attempt, RunRow, WakeRow, Why
+from wakeful.store.keeping import Keeping
+from wakeful.store.listing import Listing
+from wakeful.store.protocol import Attempt, RunRow, Why
 from wakeful.store.recording import Recording
-from wakeful.store.rows import (
-    to_attempt,
-    to_event,
-    to_item,
-    to_pause,
-    to_run_row,
-    to_standing,
-    to_wake_row,
-)
+from wakeful.store.rows import to_attempt, to_item, to_pause, to_run_row, to_standing
+from wakeful.store.stopping import Stopping
 from wakeful.store.tasking import Tasking
 
 
-class SqlStore(Recording, Dueness, Deciding, Tasking):
+class SqlStore(Recording, Dueness, Listing, Deciding, Stopping, Tasking, Keeping):
     """The whole protocol over one session. Reads go through the session's readers and see what is committed."""
 
     def agents(self, *, removed: bool = False) -> list[Agent]:
@@ -64,32 +59,8 @@ class SqlStore(Recording, Dueness, Deciding, Tasking):
         return [to_attempt(row) for row in self.session.reader().all("task_attempts", item=task)]
 
     def run(self, id: int) -> RunRow | None:
-        row = self.session.reader().one("one_run", run=id)
-        return None if row is None else to_run_row(row)
-
-    def runs(
-        self, *, agent: str | None = None, open: bool | None = None, after: int = 0, limit: int = 100
-    ) -> list[RunRow]:
-        reader = self.session.reader()
-        if open:
-            return [to_run_row(row) for row in reader.all("open_runs", agent=agent, after=after, limit=limit)]
-        flag = None if open is None else int(open)
-        rows = reader.all("list_runs", agent=agent, open=flag, after=after, limit=limit)
-        return [to_run_row(row) for row in rows]
-
-    def wakes(
-        self, *, agent: str | None = None, state: str | None = None, after: int = 0, limit: int = 100
-    ) -> list[WakeRow]:
-        rows = self.session.reader().all("list_wakes", agent=agent, state=state, after=after, limit=limit)
-        return [to_wake_row(row) for row in rows]
-
-    def events(self, *, after: int = 0, agent: str | None = None, limit: int = 1000) -> list[Event]:
-        reader = self.session.reader()
-        if agent is None:
-            rows = reader.all("list_events", after=after, limit=limit)
-        else:
-            rows = reader.all("agent_events", agent=agent, after=after, limit=limit)
-        return [to_event(row) for row in rows]
+        rows = self.session.reader().all("run_rows", ids=json.dumps([id]))
+        return to_run_row(rows[0]) if rows else None
 
     def total(self, scope: str, day: str, measure: str) -> int:
         row = self.session.reader().one("total_row", scope=scope, day=day)

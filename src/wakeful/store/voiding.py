@@ -35,11 +35,13 @@ class Voiding(SqlBase):
         self.session.run("unlease_tasks", run=run)
         self.session.run("forget_attempts", run=run)
         self._refund(row, now)
-        self.wait_again(row["wake"], now, charged=row["wake_charged"] and not row["charged"], failed=False)
+        joined = self.wait_again(row["wake"], now, charged=row["wake_charged"] and not row["charged"], failed=False)
         agent_row = self.session.one("agent_row", agent=row["agent"])
         if agent_row is not None:
             self.wake_waiting(self.read_agent(agent_row), now)
         fields = {"charged": bool(row["charged"]), "cause": row["cause"], "subject": row["subject"]}
+        if joined is not None:
+            fields["joined"] = joined
         self.event(EventKind.voided, now, agent=row["agent"], wake=row["wake"], run=run, fields=fields)
 
     def _refund(self, row: Row, now: datetime) -> None:
@@ -56,7 +58,7 @@ class Voiding(SqlBase):
                 "retry_spend", agent=row["agent"], address=row["address"], limit=MOST_PAID_BACK, now=to_micros(now)
             )
 
-    def wait_again(self, wake: int, at: datetime, *, charged: bool, failed: bool) -> None:
+    def wait_again(self, wake: int, at: datetime, *, charged: bool, failed: bool) -> int | None:
         """Back to waiting; or part of the one that waits already, for there is one of a kind."""
         row = self.session.one("wake_key", wake=wake)
         if row is None:
@@ -73,6 +75,7 @@ class Voiding(SqlBase):
             self.session.run("wait_again", wake=wake, failed=int(failed), retry_at=to_micros(at), charged=int(charged))
         else:
             self.session.run("join_wake", wake=wake, joined=other["id"], charged=int(charged))
+        return None if other is None else other["id"]
 
     def wake_waiting(self, agent: Agent, now: datetime) -> None:
         """Whoever waited for this agent is tried again."""

@@ -1,9 +1,10 @@
-"""Group commit: one thread writes, and whoever asks while it commits shares the next commit.
+"""Access by group commit: one thread writes, and whoever asks while it commits shares the next commit.
 
 Laws:
 - A call is answered only after the commit that holds it: durable first, then told.
 - Each call is a part of its own: one that fails is rolled back alone and harms nobody else in its group.
-- The group is a matter of speed only. The same store, called inline, does the same thing.
+- A database in trouble fails the calls that met the trouble; the writer outlives it.
+- The group is a matter of speed only. The same store, called inline, does the same thing (see `inline`).
 """
 
 from __future__ import annotations
@@ -37,11 +38,38 @@ class _Call:
         self.loop = loop
 
 
+class _Watcher:
+    """Somebody on an event loop who wants to hear of commits; those it has not heard of yet are told as one."""
+
+    __slots__ = ("loop", "pending", "told")
+
+    def __init__(self, told: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
+        self.told = told
+        self.loop = loop
+        self.pending = False
+
+    def tell(self) -> bool:
+        """From the writing thread; False when there is no loop left to tell."""
+        if not self.pending:
+            self.pending = True
+            try:
+                self.loop.call_soon_threadsafe(self._hear)
+            except RuntimeError:
+                return False
+        return True
+
+    def _hear(self) -> None:
+        # Lowered first: a commit that comes while we tell is told again.
+        self.pending = False
+        self.told()
+
+
 class Writer:
-    """The one writing thread of a store. `call` from coroutines, `submit` from threads."""
+    """The one writing thread of a store. `write` and `read` from coroutines, `submit` from threads."""
 
     def __init__(self, store: SqlStore) -> None:
         self.store = store
+        self._watchers: list[_Watcher] = []
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
         self._door = threading.Lock()
         self._closed = False
@@ -54,12 +82,20 @@ class Writer:
         self._put(_Call(verb, future, None))
         return future
 
-    async def call(self, verb: Callable[[SqlStore], T]) -> T:
+    async def write(self, verb: Callable[[SqlStore], T]) -> T:
         """Await a call of the store, committed."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._put(_Call(verb, future, loop))
         return await future
+
+    async def read(self, verb: Callable[[SqlStore], T]) -> T:
+        """Read on the caller's own thread: it never waits for the writer."""
+        return verb(self.store)
+
+    def watch(self, told: Callable[[], None]) -> None:
+        """`told` is called on the running loop after commits; several that it has not heard of are told as one."""
+        self._watchers.append(_Watcher(told, asyncio.get_running_loop()))
 
     def _put(self, call: _Call) -> None:
         with self._door:
@@ -82,7 +118,15 @@ class Writer:
             open_ended = None not in group
             calls = [call for call in group if call is not None]
             if calls:
-                _deliver(calls, self._commit(calls))
+                answers = self._commit(calls)
+                _deliver(calls, answers)
+                if any(error is None for _, error in answers):
+                    self._tell()
+
+    def _tell(self) -> None:
+        for watcher in list(self._watchers):
+            if not watcher.tell():
+                self._watchers.remove(watcher)
 
     def _commit(self, calls: list[_Call]) -> list[Answer]:
         answers: list[Answer] = []
@@ -94,11 +138,12 @@ class Writer:
                         with session.transaction(CALL):
                             value = call.verb(self.store)
                         answers.append((value, None))
-                    except Exception as error:
+                    except BaseException as error:
                         if not session.alive:
                             raise
                         answers.append((None, error))
-        except Exception as error:
+        except BaseException as error:
+            # Also what is no ordinary error: were this thread to end, every later caller would wait for ever.
             return [(None, error)] * len(calls)
         return answers
 
@@ -128,5 +173,8 @@ def _set(future: Any, answer: Answer) -> None:
     value, error = answer
     if error is None:
         future.set_result(value)
+    elif isinstance(error, StopIteration):
+        # A future of asyncio refuses it, and the rest of its group would never hear.
+        future.set_exception(RuntimeError("the call raised StopIteration"))
     else:
         future.set_exception(error)

@@ -18,10 +18,10 @@ RULE = "the door: every verdict is the first objection of the table"
 REFUSES = {"wakes_per_run", "cooldown", "wakes_per_day", "wakes_per_pair", "chain"}
 
 
-def objections(ledger: Ledger, wake: Wake, agent: Agent, now: datetime, *, before: int | None = None) -> Iterator[str]:
-    """The guards behind `moot` that object, in their order, to what was told before the event of that number."""
+def objections(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Iterator[str]:
+    """The guards behind `moot` that object, in their order."""
     limits, one_off = agent.limits, wake.slot != ""
-    if _paused(ledger, wake, agent, now, before):
+    if _paused(ledger, wake, agent, now):
         yield "paused"
     if wake.cause != "operator" and not one_off and quiet(limits.quiet_hours, now, agent.timezone):
         yield "quiet_hours"
@@ -51,12 +51,9 @@ def slots(wake: Wake, agent: Agent) -> int:
     return agent.limits.sessions if POOLS[wake.subject] == "sessions" else agent.limits.workers
 
 
-def _paused(ledger: Ledger, wake: Wake, agent: Agent, now: datetime, before: int | None) -> bool:
+def _paused(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> bool:
     scopes = {"fleet", f"agent:{agent.name}", f"agent:{agent.address}", f"source:{wake.source}"}
-    return any(
-        scope in scopes and (until is None or until > now) and (before is None or since < before)
-        for (scope, _), (until, since) in ledger.pauses.items()
-    )
+    return any(scope in scopes and (until is None or until > now) for (scope, _), (until, _) in ledger.pauses.items())
 
 
 def _peer(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Iterator[str]:
@@ -147,9 +144,7 @@ def check_decision(ledger: Ledger, history: History, event: Event) -> Iterator[V
         what = f"{event.agent} is not in the fleet, and was told {kind}"
         yield Violation(rule="only a living agent is woken", what=what, rows=(event,))
         return
-    # A burst that trips its pause tells of the pause first.
-    before = event.id - 1 if guard == "burst" else None
-    found_guards = list(objections(ledger, wake, agent, event.at, before=before))
+    found_guards = list(objections(ledger, wake, agent, event.at))
     wanted = found_guards[0] if found_guards else None
     if kind == "admit" and wake.cause == "timer" and wake.slot == "":
         due = ledger.places[agent.name].due

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from wakeful.runners.cage import available
 from wakeful.runners.leavings import Identity, identify
@@ -73,7 +73,7 @@ class Yard:
         self._cages: set[str] = set()
 
     @contextmanager
-    def open(self) -> Iterator[Yard]:
+    def open(self) -> Iterator[Self]:
         """While it is open, whatever we start inherits the marker."""
         before = os.environ.get(MARK)
         os.environ[MARK] = self.marker

@@ -5,17 +5,22 @@ An implementation subclasses `StoreContract` in its tests and gives `make_store`
 
 from __future__ import annotations
 
+from wakeful.testing.contracts.store_checking import CheckingContract
 from wakeful.testing.contracts.store_crashes import CrashesContract
 from wakeful.testing.contracts.store_deciding import DecidingContract
 from wakeful.testing.contracts.store_declaring import DeclaringContract
 from wakeful.testing.contracts.store_finishing import FinishingContract
+from wakeful.testing.contracts.store_keeping import KeepingContract
 from wakeful.testing.contracts.store_limits import LimitsContract
+from wakeful.testing.contracts.store_listing import ListingContract
 from wakeful.testing.contracts.store_mirrors import MirrorsContract
+from wakeful.testing.contracts.store_orders import OrdersContract
 from wakeful.testing.contracts.store_pauses import PausesContract
 from wakeful.testing.contracts.store_reading import ReadingContract
 from wakeful.testing.contracts.store_recording import RecordingContract
 from wakeful.testing.contracts.store_recovery import RecoveryContract
 from wakeful.testing.contracts.store_shifts import ShiftsContract
+from wakeful.testing.contracts.store_stopping import StoppingContract
 from wakeful.testing.contracts.store_tasks import TasksContract
 from wakeful.testing.contracts.store_waiting import WaitingContract
 
@@ -27,12 +32,17 @@ class StoreContract(
     DecidingContract,
     WaitingContract,
     LimitsContract,
+    CheckingContract,
+    OrdersContract,
     RecoveryContract,
+    StoppingContract,
     FinishingContract,
     TasksContract,
     ShiftsContract,
     PausesContract,
     CrashesContract,
     ReadingContract,
+    ListingContract,
+    KeepingContract,
 ):
     """Every verb and every law of `wakeful.store.protocol`."""

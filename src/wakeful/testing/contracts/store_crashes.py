@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from wakeful.core.admission import admit
 from wakeful.core.agents import Limits, Runner
 from wakeful.core.items import Kind, NewItem, Observation, Origin, Ring
 from wakeful.core.lifecycle import Lifecycle, State
-from wakeful.core.settlement import settle
+from wakeful.core.settlement import settle, skip_beat
 from wakeful.core.wakes import Pause
 from wakeful.store.protocol import Finish, Order, Store, TaskEnd
 from wakeful.testing.contracts.store_case import (
     DONE,
+    HOUR,
     LEASE,
     MINUTE,
     NOW,
@@ -29,6 +31,7 @@ from wakeful.testing.contracts.store_case import (
     operator,
     peer,
     reported,
+    timer,
 )
 
 LATER = NOW + MINUTE
@@ -38,6 +41,7 @@ AGENTS = (
     an_agent("wren", limits=Limits(usd_per_day=1000)),
     an_agent("hale", runner=Runner.handler),
     "desk",
+    "fern",
 )
 DESK = Pause(scope="agent:desk", owner="operator", reason="lunch", since=NOW)
 FLEET = Pause(scope="fleet", owner="operator", reason="a bad deploy", since=LATER)
@@ -106,6 +110,16 @@ def record(scene: Scene) -> Any:
     return scene.store.record(items, LATER)
 
 
+def forget(scene: Scene) -> Any:
+    month = timedelta(days=30)
+    return scene.store.forget(LATER, LATER, LATER + month)
+
+
+def skip(scene: Scene) -> Any:
+    at = NOW + 2 * HOUR
+    return scene.store.skip(timer("fern", at), "nothing new", admit, skip_beat, at)
+
+
 VERBS: dict[str, Callable[[Scene], Any]] = {
     "declare": lambda scene: scene.store.declare(a_fleet(an_agent("moss", max_failures=9), "new"), LATER, boot=True),
     "set": lambda scene: scene.store.set("moss", {"burst": 7}, "rana", LATER),
@@ -119,6 +133,9 @@ VERBS: dict[str, Callable[[Scene], Any]] = {
     "renew": renew,
     "finish": finish_one,
     "finish_task": finish_task,
+    "stop": lambda scene: scene.store.stop([scene.unclaimed, scene.inbox.run.id], "rana", LATER),
+    "skip": skip,
+    "forget": forget,
     "void": lambda scene: scene.store.void(scene.unclaimed, 0, LATER),
     "expire": lambda scene: scene.store.expire(LATER + 5 * SECOND),
     "change_task": lambda scene: scene.store.change_task(scene.tasks[1], "cancel", "rana", LATER),
@@ -141,6 +158,7 @@ def snapshot(scene: Scene) -> dict[str, Any]:
         "runs": store.runs(),
         "wakes": store.wakes(),
         "events": store.events(),
+        "stopping": store.stopping("one"),
         "totals": {
             (scope, measure): store.total(scope, TODAY, measure)
             for scope in scopes

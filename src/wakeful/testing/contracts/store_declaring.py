@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from wakeful.core.admission import admit
-from wakeful.core.agents import Limits
+from wakeful.core.agents import Agent, Limits
 from wakeful.core.cadence import Cadence
+from wakeful.core.codec import decode
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.lifecycle import Lifecycle, Position, State
@@ -240,6 +242,14 @@ class DeclaringContract(StoreCase):
         found = self.store.agent("moss")
         assert found is not None
         assert (found.limits.wakes_per_day, found.limits.wakes_per_pair) == (1, 2)
+
+    def test_an_edit_is_told_as_it_holds_with_the_settings_that_outlive_it(self) -> None:
+        self.declare("moss")
+        self.store.set("moss", {"burst": 7}, "rana", NOW)
+        self.declare(an_agent("moss", max_failures=9), now=NOW + SECOND)
+        told = self.store.events(kinds=(EventKind.declared,))[-1].fields or {}
+        assert decode(Agent, json.loads(str(told["body"]))) == self.store.agent("moss")
+        assert told["version"] == 3
 
     def test_none_takes_a_setting_back(self) -> None:
         self.declare("moss")

@@ -7,6 +7,7 @@ import pytest
 from wakeful.core.admission import admit
 from wakeful.core.agents import Agent, Limits
 from wakeful.core.cadence import Cadence
+from wakeful.core.codec import write_time
 from wakeful.core.items import Observation, Ring
 from wakeful.core.lifecycle import Lifecycle, State
 from wakeful.core.wakes import Cause, Pause
@@ -212,3 +213,48 @@ class WaitingContract(StoreCase):
         assert self.due(BEAT) == []
         following = self.store.due(BEAT).next_at
         assert following is not None and following > BEAT
+
+    # -- an operator's ticks
+
+    def test_a_tick_asked_for_while_no_engine_lives_is_decided_by_the_next_one(self) -> None:
+        self.declare("moss")
+        ids = self.store.ask([tick("moss") for _ in range(3)], NOW)
+        assert self.store.runs() == []
+        self.reopen()
+        # A start holds timers back for the grace, but nobody who asked.
+        self.declare("moss", now=NOW + MINUTE, boot=True, grace=HOUR)
+        (order,) = self.serve(NOW + MINUTE)
+        assert (order.run.wake, order.run.cause, order.run.subject) == (ids[0], Cause.operator, "beat")
+        self.end(order, DONE, NOW + 2 * MINUTE)
+        assert self.serve(NOW + 2 * MINUTE) == []
+
+    @pytest.mark.parametrize("engine", ["lives", "is away"])
+    def test_ten_ticks_during_a_run_become_one_more_run(self, engine: str) -> None:
+        self.declare("moss")
+        order = self.start(tick("moss"))
+        for n in range(10):
+            wake = tick("moss", NOW + n * SECOND)
+            if engine == "lives":
+                self.decide(wake, NOW + n * SECOND)
+            else:
+                self.store.ask([wake], NOW + n * SECOND)
+        assert [row.state for row in self.store.wakes()] == ["admitted", "waiting", *["joined"] * 9]
+        assert self.serve(NOW + 20 * SECOND) == []
+        self.end(order, DONE, NOW + MINUTE)
+        (again,) = self.serve(NOW + MINUTE)
+        self.end(again, DONE, NOW + 2 * MINUTE)
+        assert self.serve(NOW + 2 * MINUTE) == []
+        assert len(self.store.runs()) == 2
+        assert self.standing("moss").due_at == NOW + 2 * MINUTE + HOUR
+
+    def test_a_beat_asked_for_at_an_instant_waits_for_it_and_is_asked_for_once(self) -> None:
+        self.declare("moss")
+        at = NOW + 30 * MINUTE
+        wake = timer("moss", NOW, slot=write_time(at), sender="rana")
+        (first,), (second,) = (self.store.ask([wake], NOW) for _ in range(2))
+        assert first == second
+        assert self.due(at - SECOND) == []
+        assert self.store.due(NOW).next_at == at
+        self.declare(an_agent("moss", max_failures=9), now=NOW + MINUTE)
+        (order,) = self.serve(at)
+        assert (order.run.wake, order.run.subject) == (first, "beat")

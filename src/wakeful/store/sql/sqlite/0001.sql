@@ -131,6 +131,10 @@ CREATE INDEX item_later ON item (target, not_before)
 CREATE INDEX item_soonest ON item (not_before)
     WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL;
 CREATE INDEX item_key ON item (key, id) WHERE key IS NOT NULL AND closed_at IS NULL;
+CREATE INDEX item_queue ON item (target) WHERE kind = 'task' AND closed_at IS NULL;
+CREATE INDEX item_by_run ON item (by_run) WHERE by_run IS NOT NULL AND closed_at IS NULL;
+CREATE INDEX item_closed ON item (closed_at) WHERE closed_at IS NOT NULL;
+CREATE INDEX item_keyed ON item (closed_at) WHERE closed_at IS NOT NULL AND dedupe IS NOT NULL;
 
 CREATE TABLE dependency (
     item   INTEGER NOT NULL REFERENCES item (id),
@@ -187,6 +191,8 @@ CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL;
 CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard IN ('busy', 'state_gate', 'spend');
 CREATE INDEX wake_role ON wake (role) WHERE state = 'waiting' AND agent IS NULL;
 CREATE INDEX wake_spend ON wake (requested_at) WHERE state = 'waiting' AND guard = 'spend';
+CREATE INDEX wake_joined ON wake (joined) WHERE joined IS NOT NULL;
+CREATE INDEX wake_decided ON wake (decided_at) WHERE state <> 'waiting';
 CREATE INDEX wake_paused ON wake (agent) WHERE state = 'waiting' AND guard = 'paused';
 
 CREATE TABLE run (
@@ -223,6 +229,10 @@ CREATE TABLE run (
     admitted_at    INTEGER NOT NULL,
     started_at     INTEGER,
     ended_at       INTEGER,
+    -- Who wants it ended, and whether without the grace.
+    stop_by        TEXT,
+    stop_at_once   INTEGER CHECK (stop_at_once IN (0, 1)),
+    CHECK ((stop_by IS NULL) = (stop_at_once IS NULL)),
     CHECK ((outcome IS NOT NULL) = (state = 'ended')),
     CHECK ((ended_at IS NOT NULL) = (state IN ('ended', 'void'))),
     CHECK (state NOT IN ('running', 'ended') OR (started_at IS NOT NULL AND node IS NOT NULL AND epoch > 0))
@@ -235,6 +245,8 @@ CREATE INDEX run_of_agent ON run (agent, id);
 CREATE INDEX run_burst ON run (agent, admitted_at) WHERE cause IN ('timer', 'peer', 'news') AND state <> 'void';
 CREATE INDEX run_charged ON run (address, id) WHERE charged = 1 AND state <> 'void';
 CREATE INDEX run_of_wake ON run (wake);
+CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX run_stopping ON run (node, id) WHERE stop_by IS NOT NULL AND ended_at IS NULL;
 
 CREATE TABLE run_item (
     run          INTEGER NOT NULL REFERENCES run (id),
@@ -242,6 +254,8 @@ CREATE TABLE run_item (
     fingerprint  TEXT NOT NULL,
     PRIMARY KEY (run, item)
 ) WITHOUT ROWID, STRICT;
+
+CREATE INDEX run_item_of ON run_item (item);
 
 CREATE TABLE attempt (
     item        INTEGER NOT NULL REFERENCES item (id),
@@ -288,6 +302,8 @@ CREATE TABLE total (
     PRIMARY KEY (scope, day)
 ) WITHOUT ROWID, STRICT;
 
+CREATE INDEX total_day ON total (day);
+
 CREATE TABLE node (
     name     TEXT PRIMARY KEY,
     seen_at  INTEGER NOT NULL,
@@ -307,6 +323,20 @@ CREATE TABLE event (
 
 CREATE INDEX event_of_agent ON event (agent, id) WHERE agent IS NOT NULL;
 CREATE INDEX event_of_run ON event (run) WHERE run IS NOT NULL;
+
+-- What a person did, which is little among all that happens.
+CREATE INDEX event_act ON event (agent, id, kind)
+    WHERE kind IN ('declared', 'removed', 'set', 'paused', 'resumed', 'stopped', 'task_changed');
+
+-- Where the clock had been set back before an event: between two of these, later events have later instants.
+CREATE TABLE reckoning (
+    event  INTEGER PRIMARY KEY,
+    at     INTEGER NOT NULL
+) STRICT;
+
+CREATE TRIGGER event_reckons AFTER INSERT ON event
+WHEN NEW.at < (SELECT at FROM event WHERE id < NEW.id ORDER BY id DESC LIMIT 1)
+BEGIN INSERT INTO reckoning (event, at) VALUES (NEW.id, NEW.at); END;
 
 CREATE TRIGGER event_is_append_only BEFORE UPDATE ON event
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;

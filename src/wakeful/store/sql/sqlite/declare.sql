@@ -30,7 +30,7 @@ INSERT INTO declaration (agent, version, body, declared_at) VALUES (:name, :vers
 UPDATE agent SET removed_at = :now WHERE name = :agent;
 
 -- name: set_overrides
-UPDATE agent SET overrides = :overrides, version = version + 1 WHERE name = :agent;
+UPDATE agent SET overrides = :overrides, version = :version WHERE name = :agent;
 
 -- name: forget_roles
 DELETE FROM role WHERE agent = :agent;

@@ -35,6 +35,36 @@ SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_r
     attempt, charged, requested_at
 FROM wake WHERE id = :wake;
 
+-- name: last_run
+SELECT outcome, reason, summary FROM run WHERE agent = :agent AND state = 'ended' ORDER BY id DESC LIMIT 1;
+
+-- name: task_steps
+SELECT a.item, s.name, s.result FROM attempt a JOIN step s ON s.subject = 'task:' || a.item
+WHERE a.run = :run ORDER BY s.saved_at, s.name;
+
+-- name: ended_runs
+-- From the newest back: one agent's runs end in the order of their ids, whatever its clock said.
+SELECT id, subject, position, cause, outcome, reason, summary, ended_at FROM run
+WHERE agent = :agent AND state = 'ended' ORDER BY id DESC LIMIT :limit;
+
+-- name: dead_tasks
+SELECT DISTINCT i.id, i.subject, i.error FROM run r JOIN attempt a ON a.run = r.id JOIN item i ON i.id = a.item
+WHERE r.agent = :agent AND r.id > :after AND i.state = 'dead_letter' ORDER BY i.closed_at, i.id LIMIT :limit;
+
+-- name: restless_items
+SELECT id, subject FROM item
+WHERE agent IN (:agent, :address) AND kind = 'message' AND closed_at IS NULL
+    AND (unanswered >= :unanswered OR (SELECT count(*) FROM run_item s WHERE s.item = item.id) >= :shown)
+ORDER BY id LIMIT :limit;
+
+-- name: stop_run
+UPDATE run SET stop_by = coalesce(stop_by, :by), stop_at_once = max(coalesce(stop_at_once, 0), :at_once)
+WHERE id = :run AND state = 'running' AND (stop_by IS NULL OR stop_at_once < :at_once);
+
+-- name: stopping_runs
+SELECT id, epoch, stop_by, stop_at_once FROM run
+WHERE node = :node AND stop_by IS NOT NULL AND ended_at IS NULL ORDER BY id;
+
 -- name: put_node
 INSERT INTO node (name, seen_at) VALUES (:node, :now) ON CONFLICT (name) DO UPDATE SET seen_at = :now;
 

@@ -125,6 +125,15 @@ SELECT w.id, w.root, w.depth, w.lineage_usd, r.spent_usd FROM run r JOIN wake w 
 -- name: ask_standing
 UPDATE standing SET asked = :asked WHERE agent = :agent;
 
+-- name: skip_beat
+UPDATE standing SET idle_streak = :idle_streak, due_at = :due_at WHERE agent = :agent;
+
+-- name: check_again
+-- A beat that a CHECK held back waits for nothing but its due instant, wherever that has moved.
+UPDATE wake SET retry_at = :at
+WHERE state = 'waiting' AND coalesce(agent, '') = :agent AND cause = 'timer' AND subject = 'beat'
+    AND coalesce(task, 0) = 0 AND slot = '' AND guard = 'check';
+
 -- name: add_total
 INSERT INTO total (scope, day, wakes, ms, usd, tokens)
 VALUES (:scope, :day, max(:wakes, 0), max(:ms, 0), max(:usd, 0), max(:tokens, 0))

@@ -1,0 +1,154 @@
+"""Where a fleet and its agents stand, as lines of plain words."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from wakeful.cli.output import Line, Span, one_line
+from wakeful.cli.words import ago, clock, counted, lasting, read_time, until
+
+# A loop wakes at least each minute: one that is silent for longer does not turn.
+FRESH = 120.0
+# Where an agent without a lifecycle stands.
+NOWHERE = "beat"
+
+SHADES = {
+    "running": "green",
+    "waiting": "yellow",
+    "paused": "bold yellow",
+    "quarantined": "bold red",
+    "disabled": "dim",
+    "done": "green",
+    "failed": "red",
+    "killed": "red",
+}
+
+Row = dict[str, Any]
+
+
+def header(answer: Row, now: datetime) -> list[Line]:
+    fleet, engine = answer["fleet"], answer["engine"]
+    title = one_line(fleet.get("title") or "fleet")
+    slots = [f"{pool} {fleet[pool]['taken']} of {fleet[pool]['of']}" for pool in ("sessions", "workers")]
+    said = ", ".join([counted(fleet["agents"], "agent"), *slots])
+    first = [Span(title, "bold"), Span(f": {said}")]
+    if engine is None:
+        return [first, [Span("no engine", "bold red"), Span(": nothing begins by itself (start one: wakeful up)")]]
+    return [first, [_engine(engine, now)]]
+
+
+def _engine(engine: Row, now: datetime) -> Span:
+    told = "engine"
+    if engine.get("since"):
+        told += f" up {lasting(now - read_time(str(engine['since'])))}"
+    if engine.get("node"):
+        told += f" on {one_line(engine['node'])}"
+    age = engine.get("heartbeat_age")
+    if isinstance(age, int | float):
+        told += f", heartbeat {age:.1f}s ago" if age < 10 else f", heartbeat {lasting(age)} ago"
+    stale = isinstance(age, int | float) and age > FRESH
+    if engine.get("ready", True) and not stale:
+        return Span(told, "dim")
+    return Span(f"{told}, NOT READY: {one_line(engine.get('why_not') or 'its loop stands still')}", "bold red")
+
+
+def banner(pauses: list[Row], now: datetime) -> list[Line]:
+    """Nobody shall wonder for an hour why nothing happens."""
+    return [[Span(f" PAUSED  {_pause(pause, now)} ", "reverse bold yellow")] for pause in pauses]
+
+
+def _pause(pause: Row, now: datetime) -> str:
+    kind, _, name = one_line(pause["scope"]).partition(":")
+    told = (
+        f"{'the fleet' if kind == 'fleet' else name} by {one_line(pause['owner'])} since {clock(pause['since'], now)}"
+    )
+    told += f", until {clock(pause['until'], now)}" if pause["until"] else ""
+    return told + (f": {one_line(pause['reason'])}" if pause["reason"] else "")
+
+
+def lines_of(agents: list[Row], open_runs: list[Row], now: datetime) -> list[Line]:
+    runs = {run["id"]: run for run in open_runs}
+    rows = [_columns(agent, runs.get(agent["run"]), now) for agent in agents]
+    widths = [max((len(row[column].text) for row in rows), default=0) for column in range(4)]
+    return [
+        [Span(f"{span.text:{width}}  ", span.style) for span, width in zip(row, widths, strict=True) if width]
+        for row in rows
+    ]
+
+
+def _columns(agent: Row, run: Row | None, now: datetime) -> list[Span]:
+    return [
+        Span(one_line(agent["name"]), "bold"),
+        Span(_position(agent), "cyan"),
+        Span(state_words(agent, run, now), SHADES.get(agent["state"], "")),
+        _rest(agent, now),
+    ]
+
+
+def _position(agent: Row) -> str:
+    position = agent["position"]
+    if position["state"] == NOWHERE:
+        return ""
+    return one_line(position["state"]) + (f" +{position['hits']}" if position["hits"] else "")
+
+
+def state_words(agent: Row, run: Row | None, now: datetime) -> str:
+    state = agent["state"]
+    if state == "quarantined":
+        streak = agent.get("failure_streak")
+        told = f"quarantined after {counted(streak, 'failure')}" if streak else "quarantined"
+        return told + _also_running(agent, run, now)
+    if state == "paused":
+        pause = agent["paused"]
+        told = f"paused by {one_line(pause['owner'])}" + (f": {one_line(pause['reason'])}" if pause["reason"] else "")
+        told += f", until {clock(pause['until'], now)}" if pause["until"] else ""
+        return told + _also_running(agent, run, now)
+    if state == "running":
+        return _running(agent, run, now)
+    if state == "waiting":
+        return _waiting(agent.get("waiting"), now)
+    if state == "idle":
+        return _idle(agent, now)
+    return one_line(state)
+
+
+def _running(agent: Row, run: Row | None, now: datetime) -> str:
+    since = agent.get("run_started_at") or (run and run["started_at"])
+    if not since:
+        return "starting"
+    told = f"running {lasting(now - read_time(since))}"
+    if agent.get("wall_clock"):
+        told += f" of {lasting(agent['wall_clock'])}"
+    return told
+
+
+def _also_running(agent: Row, run: Row | None, now: datetime) -> str:
+    return f" ({_running(agent, run, now)})" if agent["run"] else ""
+
+
+def _waiting(wake: Row | None, now: datetime) -> str:
+    if not wake or not wake["guard"]:
+        return "waiting: not decided yet"
+    told = f"waiting: {one_line(wake['guard'])}"
+    return told + (f" until {clock(wake['next_eligible'], now)}" if wake["next_eligible"] else "")
+
+
+def _idle(agent: Row, now: datetime) -> str:
+    if agent["due_at"] is None:
+        return "idle, until something arrives"
+    if read_time(agent["due_at"]) - now > timedelta(days=2):
+        return f"idle, next beat {clock(agent['due_at'], now)}"
+    return f"idle, next beat {until(agent['due_at'], now)}"
+
+
+def _rest(agent: Row, now: datetime) -> Span:
+    """What else is worth knowing: the last outcome, and what waits to be read or done."""
+    told, last = [], agent["last"]
+    if last and last["outcome"] and last["ended_at"]:
+        told.append(f"{one_line(last['outcome'])} {ago(last['ended_at'], now)}")
+    if agent.get("unread"):
+        told.append(f"{agent['unread']} unread")
+    if agent.get("open_tasks"):
+        told.append(counted(agent["open_tasks"], "open task"))
+    return Span(", ".join(told), "red" if last and last["outcome"] in ("failed", "killed") else "dim")

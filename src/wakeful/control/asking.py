@@ -1,0 +1,140 @@
+"""To ask for an agent's time: ticks, wakes, messages, and a beat at an instant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+from wakeful.control.base import chosen, find, readable
+from wakeful.control.callers import Caller
+from wakeful.control.moments import read_later
+from wakeful.control.requests import Answer, Requests, kept_key, origin_of, reply, scoped
+from wakeful.control.rows import Row, message_row
+from wakeful.core.codec import write_time
+from wakeful.core.errors import Mistake, Unknown
+from wakeful.core.items import Kind, MessageType, NewItem, Ring, read_priority, ring_of
+from wakeful.core.wakes import Cause, Subject, Wake, defer
+from wakeful.store.protocol import Store
+
+
+class Asking(Requests):
+    async def tick(self, caller: Caller, *, agent: str, reason: str | None = None, key: str | None = None) -> Row:
+        """The agent's beat, now."""
+        now = self.clock()
+        wake = Wake(
+            agent=agent,
+            cause=Cause.operator,
+            subject=Subject.beat,
+            requested_at=now,
+            sender=caller.name,
+            reason=readable(reason, "the reason") or None,
+            source=kept_key(caller, key),
+        )
+        return reply(await self._asked(wake, None, now), caller)
+
+    async def wake(
+        self,
+        caller: Caller,
+        *,
+        agent: str,
+        reason: str | None = None,
+        body: str | None = None,
+        key: str | None = None,
+    ) -> Row:
+        """The agent's inbox, now; an agent that wakes another leaves a message that says why."""
+        now = self.clock()
+        if not caller.is_operator:
+            body = body or reason
+            if not body:
+                raise Mistake("a wake of another agent needs a reason", "say why it must run now")
+        wake = Wake(
+            agent=agent,
+            cause=Cause.operator if caller.is_operator else Cause.peer,
+            subject=Subject.inbox,
+            requested_at=now,
+            sender=caller.name,
+            reason=readable(reason, "the reason") or None,
+            by_run=caller.run,
+        )
+        if not body:
+            return reply(await self._asked(replace(wake, source=kept_key(caller, key)), None, now), caller)
+        ring = Ring.operator if caller.is_operator else Ring.peer
+        item = _message(caller, agent, body, subject=reason or "", ring=ring, dedupe=scoped(caller, key))
+        return reply(await self._asked(wake, item, now), caller)
+
+    async def send(
+        self,
+        caller: Caller,
+        *,
+        agent: str,
+        body: str,
+        subject: str = "",
+        type: str = "info",
+        priority: str = "normal",
+        key: str | None = None,
+        reply_to: int | None = None,
+    ) -> Row:
+        """A message; high and urgent ones ask for a wake themselves."""
+        now, level = self.clock(), read_priority(priority)
+        ring = ring_of(origin_of(caller), level)
+        item = replace(
+            _message(caller, agent, body, subject=subject, ring=ring, dedupe=scoped(caller, key)),
+            type=chosen(type, MessageType, "type of message"),
+            priority=level,
+            reply_to=reply_to,
+        )
+        wake = Wake(
+            agent=agent,
+            cause=Cause.operator if caller.is_operator else Cause.peer,
+            subject=Subject.inbox,
+            requested_at=now,
+            sender=caller.name,
+            by_run=caller.run,
+        )
+        if reply_to is not None:
+            await self.access.read(lambda store: _must_be_told(store, caller, reply_to))
+        answer = await self._asked(None if ring is Ring.silent else wake, item, now)
+        sent = await self.access.read(lambda store: store.item(answer.item or 0))
+        assert sent is not None
+        told = {"message": message_row(sent, None), "wake": reply(answer, caller) if answer.verdict else None}
+        return {**told, "duplicate": answer.duplicate}
+
+    async def at(self, caller: Caller, *, agent: str, when: str, reason: str | None = None) -> Row:
+        """One beat at an instant. Quiet hours do not hold it; a pause does, until it is lifted."""
+        now = self.clock()
+        target = await self.access.read(lambda store: find(store, agent))
+        moment = read_later(when, now, ZoneInfo(target.first.agent.timezone))
+        wake = Wake(
+            agent=agent,
+            cause=Cause.timer,
+            subject=Subject.beat,
+            requested_at=now,
+            sender=caller.name,
+            reason=readable(reason, "the reason") or None,
+            slot=write_time(moment),
+        )
+        id = (await self.access.write(lambda store: store.ask([wake], now)))[0]
+        verdict = defer("", f"waits for {write_time(moment)}", until=moment)
+        return reply(Answer(wake=id, verdict=verdict, agent=agent), caller)
+
+
+def _message(caller: Caller, agent: str, body: str, *, subject: str, ring: Ring, dedupe: str | None) -> NewItem:
+    return NewItem(
+        kind=Kind.message,
+        agent=agent,
+        sender=caller.name,
+        origin=origin_of(caller),
+        subject=readable(subject, "the subject"),
+        body=readable(body, "the message"),
+        ring=ring,
+        dedupe=dedupe,
+        by_run=caller.run,
+    )
+
+
+def _must_be_told(store: Store, caller: Caller, reply_to: int) -> None:
+    """A run may answer what was addressed to it; of anything else it does not learn that it exists."""
+    item = store.item(reply_to)
+    hidden = not caller.is_operator and item is not None and item.agent not in find(store, caller.name).names
+    if item is None or item.kind is not Kind.message or hidden:
+        raise Unknown(f"no message {reply_to} to reply to")

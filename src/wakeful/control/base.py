@@ -1,0 +1,225 @@
+"""What every operation stands on: the store, the clock, who asks, and whom a name means.
+
+Laws:
+- Whoever asks is judged before anything is read. An operation is the operator's alone unless `OPERATIONS` opens it to
+  runs; a run that has ended may ask nothing.
+- A name means an agent, or the replicas behind an address; anything else is unknown, and is told the nearest one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from wakeful.control.callers import Beside, Caller, Forbidden
+from wakeful.control.operations import OPERATIONS
+from wakeful.control.rows import Row
+from wakeful.core.errors import Mistake, Unknown
+from wakeful.fleet.diagnostics import nearest, quoted
+from wakeful.store.protocol import Access, AgentRow, RunRow, Store
+
+P = ParamSpec("P")
+C = TypeVar("C", bound="type[Base]")
+Word = TypeVar("Word", bound=StrEnum)
+
+# A list is never longer than this, however many are asked for.
+LONGEST_LIST = 1_000
+NEWEST = 2**62
+# Where more agents than this have a name, a wrong one is not compared with all of them.
+MOST_COMPARED = 2_000
+# How long a pause waits for the runs that it ended: TERM, ten seconds, KILL, and the record of it.
+PATIENCE = timedelta(seconds=12)
+
+_PAGE = 500
+# No database takes these, and no text needs them.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class Base:
+    def __init__(
+        self,
+        access: Access,
+        *,
+        runs: Path,
+        clock: Callable[[], datetime],
+        beside: Beside | None = None,
+        node: str | None = None,
+        fleet_file: Path | None = None,
+        patience: timedelta = PATIENCE,
+    ) -> None:
+        """`runs` is the folder of the runs' own folders; without an engine `beside` us nothing is decided here."""
+        self.access = access
+        self.folder = runs
+        self.clock = clock
+        self.beside = beside
+        self.node = node
+        self.fleet_file = fleet_file
+        self.patience = patience
+        # One at a time through what is found by its key before it is written.
+        self._keyed = asyncio.Lock()
+        self._bells: set[asyncio.Event] = set()
+        self._listening = False
+
+    async def caller_of_run(self, run: int, epoch: int) -> Caller | None:
+        """Who asks with the token of that run: None when it is not open in exactly that epoch."""
+        row = await self.access.read(lambda store: store.run(run))
+        return None if row is None or not _is_open(row, epoch) else Caller(name=row.agent, run=run, epoch=epoch)
+
+    async def wait_for_change(self) -> None:
+        """Until something was committed, by us or by somebody else; a hint, which may come for nothing."""
+        with self._bell() as bell:
+            await bell.wait()
+
+    @contextmanager
+    def _bell(self) -> Iterator[asyncio.Event]:
+        """Is set by every commit."""
+        if not self._listening:
+            # Nobody can stop watching, so one of us does it for all.
+            self.access.watch(self._ring)
+            self._listening = True
+        bell = asyncio.Event()
+        self._bells.add(bell)
+        try:
+            yield bell
+        finally:
+            self._bells.discard(bell)
+
+    def _ring(self) -> None:
+        for bell in self._bells:
+            bell.set()
+
+
+def _is_open(row: RunRow, epoch: int | None) -> bool:
+    return row.state == "running" and (epoch is None or row.epoch == epoch)
+
+
+# ---- who may
+
+
+Method = Callable[Concatenate[Any, Caller, P], Coroutine[Any, Any, Row]]
+
+
+def judged(control: C) -> C:
+    """Puts the question whether its caller may before every operation."""
+    for name in OPERATIONS:
+        setattr(control, name, _judged(name, getattr(control, name)))
+    return control
+
+
+def _judged(name: str, method: Method[P]) -> Method[P]:
+    @functools.wraps(method)
+    async def ask(self: Any, caller: Caller, /, *arguments: P.args, **parameters: P.kwargs) -> Row:
+        if not caller.is_operator:
+            if not OPERATIONS[name].by_runs:
+                raise Forbidden(f"{caller.name} may not ask for {name} in the course of a run: only the operator may")
+            await self.access.read(lambda store: _must_be_open(store, caller))
+        return await method(self, caller, *arguments, **parameters)
+
+    return ask
+
+
+def _must_be_open(store: Store, caller: Caller) -> None:
+    row = store.run(caller.run or 0)
+    if row is None or row.agent != caller.name or not _is_open(row, caller.epoch):
+        raise Forbidden(f"run {caller.run} of {caller.name} is not under way: what it may ask for ended with it")
+
+
+def must_be_own(caller: Caller, target: Target, what: str) -> None:
+    if not caller.is_operator and caller.name not in {row.agent.name for row in target.agents}:
+        raise Forbidden(f"{caller.name} may see {what} of {caller.name}, not of {target.name}")
+
+
+# ---- whom a name means
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom a name means: one agent, or the replicas behind an address."""
+
+    name: str
+    agents: tuple[AgentRow, ...]
+
+    @property
+    def first(self) -> AgentRow:
+        return self.agents[0]
+
+    @property
+    def is_address(self) -> bool:
+        return self.first.agent.name != self.name
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Under which anything may be addressed to it."""
+        return frozenset(name for row in self.agents for name in (row.agent.name, row.agent.address))
+
+
+def find(store: Store, name: str) -> Target:
+    own = store.overview(agent=name)
+    if own:
+        return Target(name, (own[0],))
+    replicas = _replicas(store, name)
+    if not replicas:
+        raise Unknown(f"no agent is called {quoted(name)}{_guess(store, name)}")
+    return Target(name, replicas)
+
+
+def find_one(store: Store, name: str) -> AgentRow:
+    """For what each replica has for itself: a place in the day, a forecast."""
+    target = find(store, name)
+    if target.is_address:
+        names = ", ".join(row.agent.name for row in target.agents)
+        raise Mistake(f"{name} is the address of {len(target.agents)} replicas", f"name one of them: {names}")
+    return target.first
+
+
+def _replicas(store: Store, address: str) -> tuple[AgentRow, ...]:
+    first = store.agent(f"{address}-1")
+    if first is None or first.address != address:
+        return ()
+    found: list[AgentRow] = []
+    after = f"{address}-"
+    while page := store.overview(after=after, limit=_PAGE):
+        found += [row for row in page if row.agent.address == address]
+        after = page[-1].agent.name
+        if not after.startswith(f"{address}-"):
+            break
+    # moss-2 before moss-10.
+    return tuple(sorted(found, key=lambda row: (len(row.agent.name), row.agent.name)))
+
+
+def _guess(store: Store, name: str) -> str:
+    known = {known for agent in store.agents() for known in (agent.name, agent.address)}
+    near = nearest(name, sorted(known)) if len(known) <= MOST_COMPARED and len(name) <= 64 else None
+    return f"; did you mean {near}?" if near else "; `wakeful status` lists the agents"
+
+
+# ---- what is given
+
+
+def bounded(limit: int, most: int = LONGEST_LIST) -> int:
+    if limit < 1:
+        raise Mistake(f"expected how many to list, found {limit}", f"write a number from 1 to {most}")
+    return min(limit, most)
+
+
+def chosen(word: str, known: type[Word], what: str) -> Word:
+    """One of a closed vocabulary."""
+    try:
+        return known(word)
+    except ValueError:
+        raise Mistake(f"unknown {what} {quoted(str(word))}", f"use one of {', '.join(known)}") from None
+
+
+def readable(text: str | None, what: str) -> str:
+    """Text that any store can keep."""
+    if found := _UNSTORABLE.search(text or ""):
+        raise Mistake(f"{what} holds U+{ord(found[0]):04X}, which is no character of a text", "remove it")
+    return text or ""

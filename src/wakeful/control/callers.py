@@ -1,0 +1,44 @@
+"""Who asks: the operator, or an agent in the course of one of its runs. The sender is stamped from this, never told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from wakeful.core.errors import WakefulError
+
+
+class Forbidden(WakefulError):
+    """The caller is known, and may not do this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """`run` is None for the operator."""
+
+    name: str
+    run: int | None = None
+    epoch: int | None = None
+
+    @property
+    def is_operator(self) -> bool:
+        return self.run is None
+
+
+OPERATOR = Caller(name="operator")
+
+
+class Beside(Protocol):
+    """What the engine in this process, if there is one, can be asked without the store."""
+
+    def health(self) -> dict[str, object]:
+        """Its heartbeat, its address, since when it is up, what it holds; ready or not, and why not."""
+
+    async def reload(self) -> dict[str, object]:
+        """Read the fleet file again now: what changed, and what is wrong with it."""
+
+    def leave(self, *, drain: bool) -> None:
+        """Begin to stop; with `drain` after the open runs have ended."""
+
+    async def starts_settled(self) -> None:
+        """Until every start that was under way when this was called has executed or been vetoed."""

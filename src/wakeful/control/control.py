@@ -1,0 +1,22 @@
+"""Everything that may be asked of a fleet, in one place.
+
+Each operation takes who asks and what its name needs, and gives what JSON holds; see `operations` for how they are
+spelled elsewhere. A wake that is refused is an answer. What is raised is `Forbidden`, or one of `core.errors`.
+"""
+
+from __future__ import annotations
+
+from wakeful.control.asking import Asking
+from wakeful.control.base import judged
+from wakeful.control.decided import Decided
+from wakeful.control.holding import Holding
+from wakeful.control.keeping import Keeping
+from wakeful.control.opinions import Opinions
+from wakeful.control.reading import Reading
+from wakeful.control.settings import Settings
+from wakeful.control.tasking import Tasking
+
+
+@judged
+class Control(Reading, Asking, Tasking, Opinions, Decided, Settings, Holding, Keeping):
+    """Any number of callers at once; all of them go through the one store."""

@@ -1,0 +1,145 @@
+"""To hold and to let go: pauses with a receipt, and runs that are to end.
+
+Laws:
+- Once a pause has returned nothing begins in its scope. The receipt lists what began before and is still alive.
+- `now` also asks for the end of the open runs, in the transaction of the pause, and waits a while for it.
+- Who paused by a file lets go by removing the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import datetime
+
+from wakeful.control.base import Base, Target, find, readable
+from wakeful.control.callers import Caller
+from wakeful.control.rows import Row, pause_row, run_row
+from wakeful.core.errors import Mistake, Unknown
+from wakeful.core.items import TERMINAL
+from wakeful.core.wakes import FLEET, ONE_OFF, Pause, agent_scope
+from wakeful.fleet import values
+from wakeful.store.protocol import RunRow, Store
+
+FILE = "file"
+NO_REASON = "no reason given"
+_MOST_OPEN = 10_000
+
+
+class Holding(Base):
+    async def pause(self, caller: Caller, *, reason: str = "", duration: str | None = None, now: bool = False) -> Row:
+        return await self._pause(caller, None, reason, duration, now)
+
+    async def pause_agent(
+        self, caller: Caller, *, agent: str, reason: str = "", duration: str | None = None, now: bool = False
+    ) -> Row:
+        target = await self.access.read(lambda store: find(store, agent))
+        return await self._pause(caller, target, reason, duration, now)
+
+    async def _pause(
+        self, caller: Caller, target: Target | None, reason: str, duration: str | None, at_once: bool
+    ) -> Row:
+        now = self.clock()
+        pause = Pause(
+            scope=FLEET if target is None else agent_scope(target.name),
+            owner=caller.name,
+            reason=readable(reason, "the reason").strip() or NO_REASON,
+            since=now,
+            until=None if duration is None else now + values.duration(duration.strip()),
+        )
+        held = await self.access.write(lambda store: _hold(store, pause, target, at_once, caller.name, now))
+        if self.beside is not None:
+            # What was being started when the pause was committed has begun by then, or never will.
+            await self.beside.starts_settled()
+            if at_once:
+                held = list(dict.fromkeys([*held, *await self._end_late(target, caller)]))
+                await self._wait_for_ends(target)
+        running = await self.access.read(lambda store: _open(store, target))
+        return {**pause_row(pause), "running": [run_row(row) for row in running], "ended": held}
+
+    async def _end_late(self, target: Target | None, caller: Caller) -> list[int]:
+        """What had begun in the same instant as the pause was not seen by it."""
+        now = self.clock()
+        open = [row.id for row in await self.access.read(lambda store: _open(store, target))]
+        return await self.access.write(lambda store: store.stop(open, caller.name, now)) if open else []
+
+    async def _wait_for_ends(self, target: Target | None) -> None:
+        with suppress(TimeoutError), self._bell() as bell:
+            async with asyncio.timeout(self.patience.total_seconds()):
+                while await self.access.read(lambda store: _open(store, target)):
+                    await bell.wait()
+                    bell.clear()
+
+    async def resume(self, caller: Caller, *, owner: str | None = None) -> Row:
+        return await self._resume(caller, None, owner)
+
+    async def resume_agent(self, caller: Caller, *, agent: str, owner: str | None = None) -> Row:
+        """Also lifts what the agent brought on itself: quarantine, a burst, a used-up quota."""
+        target = await self.access.read(lambda store: find(store, agent))
+        return await self._resume(caller, target, owner)
+
+    async def _resume(self, caller: Caller, target: Target | None, owner: str | None) -> Row:
+        now = self.clock()
+        scopes = [FLEET] if target is None else [agent_scope(name) for name in _paused_with(target)]
+        pauses = await self.access.read(lambda store: store.pauses())
+        ours = [pause for pause in pauses if pause.scope in scopes and owner in (None, pause.owner)]
+        by_hand = [pause for pause in ours if pause.owner != FILE]
+        if ours and not by_hand:
+            raise Mistake(f"a PAUSE file holds the fleet: {ours[0].reason}", "remove that file; nothing else lifts it")
+
+        def write(store: Store) -> list[bool]:
+            return [store.resume(pause.scope, caller.name, now, owner=pause.owner) for pause in by_hand]
+
+        lifted = await self.access.write(write) if by_hand else []
+        rest = await self.access.read(lambda store: _still_held(store, target))
+        return {"scope": scopes[0], "resumed": any(lifted), "held_by": [pause_row(pause) for pause in rest]}
+
+    async def kill(self, caller: Caller, *, run: int, at_once: bool = False) -> Row:
+        """Asks for the end: TERM, the grace, KILL; `at_once` is KILL now. A one-off is then over for good."""
+        now = self.clock()
+
+        def write(store: Store) -> tuple[list[int], list[int]]:
+            row = _run(store, run)
+            stopped = store.stop([run], caller.name, now, at_once=at_once)
+            one_offs = [task for task in row.tasks if stopped and _is_open_one_off(store, task)]
+            for task in one_offs:
+                store.change_task(task, "cancel", caller.name, now, reason=f"its run was killed by {caller.name}")
+            return stopped, one_offs
+
+        stopped, cancelled = await self.access.write(write)
+        row = await self.access.read(lambda store: _run(store, run))
+        return {**run_row(row), "asked": bool(stopped), "cancelled": cancelled}
+
+
+def _hold(store: Store, pause: Pause, target: Target | None, at_once: bool, by: str, now: datetime) -> list[int]:
+    store.pause(pause, now)
+    open = [row.id for row in _open(store, target)] if at_once else []
+    return store.stop(open, by, now) if open else []
+
+
+def _open(store: Store, target: Target | None) -> list[RunRow]:
+    rows = store.runs(open=True, limit=_MOST_OPEN)
+    held = {row.agent.name for row in target.agents} if target else set()
+    return [row for row in rows if target is None or row.agent in held]
+
+
+def _paused_with(target: Target) -> list[str]:
+    """To resume an address is to resume its replicas too: quarantine holds each by its own name."""
+    return [target.name, *(row.agent.name for row in target.agents if row.agent.name != target.name)]
+
+
+def _still_held(store: Store, target: Target | None) -> list[Pause]:
+    scopes = {FLEET} | ({agent_scope(name) for name in target.names} if target else set())
+    return [pause for pause in store.pauses() if pause.scope in scopes]
+
+
+def _run(store: Store, run: int) -> RunRow:
+    row = store.run(run)
+    if row is None:
+        raise Unknown(f"no run {run}")
+    return row
+
+
+def _is_open_one_off(store: Store, task: int) -> bool:
+    item = store.item(task)
+    return item is not None and item.source == ONE_OFF and item.state not in TERMINAL

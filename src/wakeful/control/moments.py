@@ -1,0 +1,69 @@
+"""Instants as a person writes them: `2026-12-24T18:00Z`, `14:30`, `in 20m`.
+
+Law: a time of day is the next one on the agent's own wall clock; a bare duration is never guessed to be an instant.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from wakeful.core.errors import Mistake
+from wakeful.core.zones import instant, wall
+from wakeful.fleet import values
+from wakeful.fleet.diagnostics import quoted
+
+_TIME_OF_DAY = re.compile(r"([0-9]{1,2}):([0-9]{2})")
+_IN = re.compile(r"in\s+(\S+)", re.IGNORECASE)
+_BARE = re.compile(r"(?:[0-9]+[smhd])+", re.IGNORECASE)
+
+
+def read_moment(written: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """Which may lie in the past where it was written as an instant."""
+    text = written.strip()
+    if found := _TIME_OF_DAY.fullmatch(text):
+        return _next(int(found[1]), int(found[2]), text, now, zone)
+    if found := _IN.fullmatch(text):
+        return now + values.duration(found[1])
+    if _BARE.fullmatch(text):
+        raise Mistake(f"expected an instant, found the duration {quoted(text)}", f"write: in {text}")
+    try:
+        return values.instant(text)
+    except Mistake:
+        if _has_no_zone(text):
+            raise
+        raise Mistake(
+            f"expected an instant, found {quoted(text)}", "write 2026-12-24T18:00Z, 14:30 or: in 20m"
+        ) from None
+
+
+def _has_no_zone(text: str) -> bool:
+    """An instant but for its zone: the reader's own complaint says so best."""
+    try:
+        return datetime.fromisoformat(text).tzinfo is None
+    except ValueError:
+        return False
+
+
+def read_later(written: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """An instant that is still to come."""
+    moment = read_moment(written, now, zone)
+    if moment <= now:
+        raise Mistake(
+            f"{quoted(written)} is {moment.isoformat()}, which lies in the past",
+            "write a later instant; to run now, tick the agent",
+        )
+    return moment
+
+
+def _next(hour: int, minute: int, written: str, now: datetime, zone: ZoneInfo) -> datetime:
+    if hour > 23 or minute > 59:
+        raise Mistake(f"there is no time {written}", "write hours from 00:00 to 23:59")
+    today = wall(now, zone).date()
+    # The first that is still to come; of a repeated hour the first reading counts, as everywhere.
+    for days in range(3):
+        moment = instant(datetime.combine(today + timedelta(days=days), time(hour, minute)), zone)
+        if moment > now:
+            return moment
+    raise AssertionError(f"no {written} within two days of {now}")

@@ -1,0 +1,83 @@
+"""Everything that may be asked of a fleet, by name: the operation, and how HTTP spells it.
+
+Laws:
+- An operation is a method of `Control` with the same name and the same parameters; it takes and gives only what JSON
+  holds, so that a caller in this process and one behind HTTP are told the same.
+- What stands in the path is in braces; the rest goes into the query of a GET and into the body of anything else.
+- An operation is the operator's alone unless it says here that an agent may ask it in the course of a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    method: str
+    path: str
+    # Whether an agent may ask it too; of what belongs to one agent it then sees its own.
+    by_runs: bool = False
+
+
+OPERATIONS: dict[str, Operation] = {
+    "status": Operation("GET", "/v1/status", by_runs=True),
+    "agents": Operation("GET", "/v1/agents", by_runs=True),
+    "agent": Operation("GET", "/v1/agents/{agent}", by_runs=True),
+    "tick": Operation("POST", "/v1/agents/{agent}/tick"),
+    "wake": Operation("POST", "/v1/agents/{agent}/wake", by_runs=True),
+    "send": Operation("POST", "/v1/agents/{agent}/messages", by_runs=True),
+    "inbox": Operation("GET", "/v1/agents/{agent}/inbox", by_runs=True),
+    "at": Operation("POST", "/v1/agents/{agent}/at"),
+    "why": Operation("GET", "/v1/agents/{agent}/why", by_runs=True),
+    "forecast": Operation("GET", "/v1/agents/{agent}/forecast", by_runs=True),
+    "settings": Operation("GET", "/v1/agents/{agent}/settings"),
+    "set": Operation("PATCH", "/v1/agents/{agent}/settings"),
+    "pause_agent": Operation("POST", "/v1/agents/{agent}/pause"),
+    "resume_agent": Operation("POST", "/v1/agents/{agent}/resume"),
+    "pause": Operation("POST", "/v1/pause"),
+    "resume": Operation("POST", "/v1/resume"),
+    "runs": Operation("GET", "/v1/runs"),
+    "show_run": Operation("GET", "/v1/runs/{run}", by_runs=True),
+    "kill": Operation("POST", "/v1/runs/{run}/kill"),
+    "output": Operation("GET", "/v1/runs/{run}/output"),
+    "decisions": Operation("GET", "/v1/decisions"),
+    "decision": Operation("GET", "/v1/decisions/{wake}"),
+    "events": Operation("GET", "/v1/events"),
+    "run": Operation("POST", "/api/run"),
+    "add_task": Operation("POST", "/v1/tasks", by_runs=True),
+    "tasks": Operation("GET", "/v1/tasks", by_runs=True),
+    "task": Operation("GET", "/v1/tasks/{task}", by_runs=True),
+    "reload": Operation("POST", "/v1/reload"),
+    "stop": Operation("POST", "/v1/stop"),
+    "backup": Operation("POST", "/v1/backup"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    target: str
+    body: dict[str, Any] | None
+
+
+def request(name: str, parameters: dict[str, Any]) -> Request:
+    """The HTTP request of an operation; a parameter that is None is left out."""
+    operation = OPERATIONS[name]
+    rest = {key: value for key, value in parameters.items() if value is not None}
+    path = operation.path
+    for key in list(rest):
+        if "{" + key + "}" in path:
+            path = path.replace("{" + key + "}", quote(str(rest.pop(key)), safe=""))
+    if operation.method != "GET":
+        return Request(operation.method, path, rest)
+    query = urlencode({key: _text(value) for key, value in rest.items()})
+    return Request(operation.method, f"{path}?{query}" if query else path, None)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,205 @@
+"""Why an agent runs or does not, at this instant or at any other, and when it will run next.
+
+Laws:
+- The guards themselves are asked, on the facts; every one of them says what it thinks, also behind the first objection.
+- A wake that waits is asked about as it is. Where none does, one is supposed, and what was supposed is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from wakeful.control.base import Base, Target, chosen, find, find_one, must_be_own
+from wakeful.control.callers import Caller
+from wakeful.control.decided import last_decision
+from wakeful.control.moments import read_moment
+from wakeful.control.rows import Row, expected_row, listing, opinion_row, time_or_none
+from wakeful.core.admission import Opinion, explain
+from wakeful.core.agents import Limits
+from wakeful.core.codec import read_time, write_time
+from wakeful.core.errors import Mistake
+from wakeful.core.facts import Facts
+from wakeful.core.forecast import forecast
+from wakeful.core.hindsight import Replay
+from wakeful.core.items import State
+from wakeful.core.runs import Outcome
+from wakeful.core.wakes import Cause, Subject, Verdict, VerdictKind, Wake, defer
+from wakeful.fleet import values
+from wakeful.store.protocol import AgentRow, Store
+
+MOST_EXPECTED = 1_000
+_PAGE = 500
+_WAITING_TASKS = (State.pending.value, State.failed.value)
+
+_SUBJECTS = {
+    Cause.timer: Subject.beat,
+    Cause.operator: Subject.beat,
+    Cause.task: Subject.task,
+    Cause.peer: Subject.inbox,
+    Cause.news: Subject.inbox,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the guards are asked: a wake, the facts and the limits of its instant, and what is taken for granted.
+
+    `not_due` stands before all guards: nothing asks yet.
+    """
+
+    wake: Wake
+    facts: Facts
+    limits: Limits
+    assumptions: tuple[str, ...] = ()
+    not_due: Verdict | None = None
+
+
+class Opinions(Base):
+    async def why(self, caller: Caller, *, agent: str, cause: str = "timer", at: str | None = None) -> Row:
+        asked, now = chosen(cause, Cause, "cause"), self.clock()
+        target = await self.access.read(lambda store: find(store, agent))
+        must_be_own(caller, target, "the reasons")
+        moment = now if at is None else read_moment(at, now, ZoneInfo(target.first.agent.timezone))
+        if moment > now:
+            raise Mistake(f"{write_time(moment)} is still to come", f"for what comes, ask: wakeful forecast {agent}")
+        if moment == now:
+            question = await self.access.read(lambda store: _now(store, target, asked, now))
+        else:
+            question = await self._then(target, asked, moment)
+        last = await self.access.read(lambda store: last_decision(store, target.first.agent.name))
+        return _answer(agent, moment, question, last)
+
+    async def _then(self, target: Target, cause: Cause, at: datetime) -> Question:
+        """From the events until that instant; a page at a time, so that others are served in between."""
+        replay = Replay()
+        last = await self.access.read(lambda store: store.events_until(at))
+        after = 0
+        while after < last:
+            page = await self.access.read(lambda store, after=after: store.events(after=after, limit=_PAGE))  # type: ignore[misc]
+            for event in page:
+                if event.id <= last:
+                    replay.feed(event)
+            after = page[-1].id if page else last
+            await asyncio.sleep(0)
+        wake = Wake(agent=target.name, cause=cause, subject=_SUBJECTS[cause], requested_at=at)
+        then = replay.facts(wake, at)
+        facts, not_due = then.facts, None
+        due = then.standing.due_at
+        if cause is Cause.timer and facts.moot is not None and then.agent.enabled and due is not None and due > at:
+            facts, not_due = replace(facts, moot=None), _not_due(due)
+        return Question(wake=then.wake, facts=facts, limits=then.limits, assumptions=then.assumptions, not_due=not_due)
+
+    async def forecast(
+        self, caller: Caller, *, agent: str, n: int = 10, outcome: str = "done", run_length: str = "0s"
+    ) -> Row:
+        now = self.clock()
+        ending = chosen(outcome, Outcome, "outcome")
+        length = values.duration_or_zero(run_length.strip())
+        if not 1 <= n <= MOST_EXPECTED:
+            raise Mistake(
+                f"expected how many beats to foretell, found {n}", f"write a number from 1 to {MOST_EXPECTED}"
+            )
+
+        def read(store: Store) -> Row:
+            row = find_one(store, agent)
+            must_be_own(caller, Target(agent, (row,)), "the forecast")
+            wake = Wake(agent=agent, cause=Cause.timer, subject=Subject.beat, requested_at=now)
+            why = store.why(wake, now)
+            known = replace(row.agent, one_offs=_one_offs(store, row))
+            beats = forecast(
+                row.standing, known, why.limits, now, n, outcome=ending, run_length=length, facts=why.facts
+            )
+            return listing(map(expected_row, beats))
+
+        return await self.access.read(read)
+
+
+def _one_offs(store: Store, row: AgentRow) -> tuple[datetime, ...]:
+    """Those that wait: the declared ones, and what an operator asked for beside them."""
+    names = dict.fromkeys((row.agent.name, row.agent.address))
+    waiting = [wake.wake for name in names for wake in store.wakes(agent=name, state="waiting")]
+    return tuple(read_time(wake.slot) for wake in waiting if wake.one_off)
+
+
+# ---- the question, now
+
+
+def _now(store: Store, target: Target, cause: Cause, now: datetime) -> Question:
+    waiting = _waiting(store, target, cause)
+    if waiting is not None:
+        why = store.why(waiting, now)
+        said = f"wake {waiting.id} waits since {write_time(waiting.requested_at)}"
+        return Question(wake=why.wake, facts=why.facts, limits=why.limits, assumptions=(said,))
+    task = _next_task(store, target) if cause is Cause.task else None
+    wake = Wake(agent=target.name, cause=cause, subject=_SUBJECTS[cause], requested_at=now, task=task)
+    why = store.why(wake, now)
+    question = Question(wake=wake, facts=why.facts, limits=why.limits)
+    enabled = any(row.agent.enabled for row in target.agents)
+    if why.facts.moot is None or not enabled:
+        return question
+    if cause is Cause.timer:
+        return _unless_due(question, target)
+    if cause is Cause.task and task is not None:
+        return question
+    supposed = "a task were ready" if cause is Cause.task else "something rang in its inbox"
+    nothing = f"nothing of the cause {cause} waits: the guards are asked as if {supposed}"
+    return replace(question, facts=replace(why.facts, moot=None), assumptions=(nothing,))
+
+
+def _unless_due(question: Question, target: Target) -> Question:
+    due = min((row.standing.due_at for row in target.agents if row.standing.due_at is not None), default=None)
+    facts = replace(question.facts, moot=None)
+    if due is None:
+        never = defer("moot", f"{target.name} has no timer: it runs when something rings or a task is ready")
+        return replace(question, facts=facts, not_due=never, assumptions=("the other guards speak as if it had one",))
+    return replace(question, facts=facts, not_due=_not_due(due), assumptions=("the other guards speak of now",))
+
+
+def _not_due(due: datetime) -> Verdict:
+    return defer("moot", f"not due: the next beat is due at {write_time(due)}", until=due, due_at=write_time(due))
+
+
+def _waiting(store: Store, target: Target, cause: Cause) -> Wake | None:
+    """The oldest wake of that cause that something holds; one that was asked for a later instant does not wait yet."""
+    names = sorted(target.names) if target.is_address else dict.fromkeys((target.name, *sorted(target.names)))
+    rows = [row for name in names for row in store.wakes(agent=name, state="waiting")]
+    held = [row.wake for row in rows if row.wake.cause is cause and (row.guard is not None or not row.wake.one_off)]
+    return min(held, key=lambda wake: (wake.requested_at, wake.id), default=None)
+
+
+def _next_task(store: Store, target: Target) -> int | None:
+    for name in sorted(target.names):
+        for state in _WAITING_TASKS:
+            if found := store.items(agent=name, kind="task", state=state, limit=1):
+                return found[0].id
+    return None
+
+
+# ---- the answer
+
+
+def _answer(agent: str, at: datetime, question: Question, last: Row | None) -> Row:
+    named = question.wake
+    opinions = explain(named, question.facts, question.limits)
+    if question.not_due is not None:
+        opinions = [Opinion(each.guard, question.not_due) if each.guard == "moot" else each for each in opinions]
+    first = next((each for each in opinions if each.verdict is not None), None)
+    verdict = first.verdict if first else None
+    return {
+        "agent": agent,
+        "at": write_time(at),
+        "verdict": verdict.kind.value if verdict else VerdictKind.admit.value,
+        "guard": verdict.guard if verdict else None,
+        "reason": verdict.reason if verdict else "no guard objects",
+        "next_eligible": time_or_none(verdict.until) if verdict else None,
+        "opinions": [opinion_row(opinion) for opinion in opinions],
+        "last_decision": last,
+        "assumptions": list(question.assumptions),
+        "cause": named.cause.value,
+        "subject": named.subject.value,
+        "numbers": dict(verdict.numbers) if verdict else {},
+        "wake_id": named.id or None,
+    }

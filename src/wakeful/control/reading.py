@@ -1,0 +1,193 @@
+"""What can be looked at: the fleet, its agents, their runs and what these printed, messages and tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from wakeful.control.base import NEWEST, Base, Target, bounded, find, find_one, must_be_own
+from wakeful.control.callers import Caller, Forbidden
+from wakeful.control.output import read_output, read_text
+from wakeful.control.rows import (
+    STATES,
+    Row,
+    agent_row,
+    agent_state,
+    listing,
+    message_row,
+    pause_row,
+    run_row,
+    waiting_row,
+    whole_agent_row,
+)
+from wakeful.core.agents import Fleet, Limits
+from wakeful.core.errors import Mistake, Unknown
+from wakeful.core.items import Item
+from wakeful.core.wakes import POOLS, Pool
+from wakeful.fleet.watch import FleetFile
+from wakeful.store.protocol import RunRow, Store
+
+_PAGE = 500
+_MOST_OPEN = 10_000
+# How many runs back the one is looked for that was shown a message.
+_MOST_RUNS = 200
+
+
+class Reading(Base):
+    _fleet_file: FleetFile | None = None
+
+    async def status(self, caller: Caller) -> Row:
+        """The whole fleet on one screen."""
+        now = self.clock()
+        told = await self._counted(now)
+        if self.beside is not None:
+            health = dict(self.beside.health())
+            title, diagnostics = health.pop("title", ""), health.pop("diagnostics", [])
+        else:
+            health = None
+            title, diagnostics = await asyncio.to_thread(self._declared)
+        if title:
+            told["fleet"] = {"title": title, **told["fleet"]}
+        return {**told, "engine": health, "diagnostics": diagnostics, "node": self.node}
+
+    async def _counted(self, now: datetime) -> Row:
+        """A page of agents at a time, so that others are served in between."""
+        counts: Counter[str] = Counter()
+        # What holds for the fleet as a whole stands in the limits of each of its agents.
+        limits: Limits | Fleet = Fleet()
+        after: str | None = ""
+        while after is not None:
+            page = await self.access.read(lambda store, after=after: store.overview(after=after, limit=_PAGE))  # type: ignore[misc]
+            counts.update(agent_state(row, now) for row in page)
+            limits = page[-1].agent.limits if page else limits
+            after = page[-1].agent.name if len(page) == _PAGE else None
+            await asyncio.sleep(0)
+        return await self.access.read(lambda store: _fleet(store, counts, limits, now))
+
+    def _declared(self) -> tuple[object, object]:
+        """What the fleet file says of itself, read again only when it has changed."""
+        if self.fleet_file is None:
+            return "", []
+        if self._fleet_file is None:
+            self._fleet_file = FleetFile(self.fleet_file)
+        else:
+            self._fleet_file.refresh()
+        fleet = self._fleet_file.fleet
+        return fleet.title if fleet else "", [str(diagnostic) for diagnostic in self._fleet_file.diagnostics]
+
+    async def agents(self, caller: Caller, *, after: str = "", limit: int = 100) -> Row:
+        most, now = bounded(limit), self.clock()
+        rows = await self.access.read(lambda store: store.overview(after=after, limit=most + 1))
+        more = rows[most - 1].agent.name if len(rows) > most else None
+        return listing((agent_row(row, now) for row in rows[:most]), more)
+
+    async def agent(self, caller: Caller, *, agent: str) -> Row:
+        now = self.clock()
+        row = await self.access.read(lambda store: find_one(store, agent))
+        return whole_agent_row(row, now)
+
+    # ---- runs
+
+    async def runs(
+        self,
+        caller: Caller,
+        *,
+        agent: str | None = None,
+        open: bool | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> Row:
+        """Newest first."""
+        most = bounded(limit)
+
+        def read(store: Store) -> list[RunRow]:
+            names = [row.agent.name for row in find(store, agent).agents] if agent is not None else [None]
+            cursor = before or NEWEST
+            found = [row for name in names for row in store.runs(agent=name, open=open, before=cursor, limit=most + 1)]
+            return sorted(found, key=lambda row: -row.id)
+
+        rows = await self.access.read(read)
+        return listing(map(run_row, rows[:most]), rows[most - 1].id if len(rows) > most else None)
+
+    async def show_run(self, caller: Caller, *, run: int) -> Row:
+        def read(store: Store) -> Row:
+            row = _run(store, run)
+            if not caller.is_operator and row.agent != caller.name:
+                raise Forbidden(f"{caller.name} may see runs of {caller.name}, not of {row.agent}")
+            wake = store.wake(row.wake)
+            asked = {**waiting_row(wake), "from": wake.wake.sender, "reason_given": wake.wake.reason} if wake else None
+            return {**run_row(row), "wake": asked}
+
+        told = await self.access.read(read)
+        return {**told, "briefing": read_text(self.folder / str(run) / "briefing.txt")}
+
+    async def output(
+        self, caller: Caller, *, run: int, stream: str = "stdout", offset: int = 0, limit: int = 65_536
+    ) -> Row:
+        """What the run printed, from a byte on; a negative offset counts from the end."""
+        row = await self.access.read(lambda store: _run(store, run))
+        if stream not in ("stdout", "stderr"):
+            raise Mistake(f"unknown stream {stream!r}", "use stdout or stderr")
+        over = row.ended_at is not None
+        return {"run": run, "stream": stream, **read_output(self.folder / str(run) / stream, offset, limit, over)}
+
+    async def inbox(self, caller: Caller, *, agent: str, state: str = "open", after: int = 0, limit: int = 100) -> Row:
+        most = bounded(limit)
+        if state not in ("open", "closed", "all"):
+            raise Mistake(f"unknown state of messages {state!r}", "use open, closed or all")
+        wanted = None if state == "all" else state
+
+        def read(store: Store) -> Row:
+            target = find(store, agent)
+            must_be_own(caller, target, "the inbox")
+            found = [
+                item
+                for name in target.names
+                for item in store.items(agent=name, kind="message", state=wanted, after=after, limit=most + 1)
+            ]
+            items = sorted(found, key=lambda item: item.id)
+            more = items[most - 1].id if len(items) > most else None
+            return listing(_message_rows(store, target, items[:most]), more)
+
+        return await self.access.read(read)
+
+
+def _run(store: Store, run: int) -> RunRow:
+    row = store.run(run)
+    if row is None:
+        raise Unknown(f"no run {run}")
+    return row
+
+
+# ---- the status
+
+
+def _fleet(store: Store, counts: Counter[str], limits: Limits | Fleet, now: datetime) -> Row:
+    open_runs = store.runs(open=True, limit=_MOST_OPEN)
+    taken = Counter(POOLS[run.subject] for run in open_runs)
+    return {
+        "fleet": {
+            "agents": sum(counts.values()),
+            "sessions": {"taken": taken[Pool.sessions], "of": limits.sessions},
+            "workers": {"taken": taken[Pool.workers], "of": limits.workers},
+        },
+        "pauses": [pause_row(pause) for pause in store.pauses() if pause.until is None or pause.until > now],
+        "counts": {state: counts[state] for state in STATES},
+        "open_runs": [run_row(run) for run in open_runs],
+    }
+
+
+# ---- messages
+
+
+def _message_rows(store: Store, target: Target, items: Sequence[Item]) -> list[Row]:
+    sought = {item.id for item in items if item.shown is not None or item.unanswered}
+    shown: dict[int, int] = {}
+    for row in target.agents if sought else ():
+        for run in store.runs(agent=row.agent.name, before=NEWEST, limit=_MOST_RUNS):
+            for item in sought.intersection(run.shown):
+                shown[item] = max(run.id, shown.get(item, 0))
+    held = {item: row.run.id for row in target.agents if row.run for item in row.run.shown}
+    return [message_row(item, held.get(item.id) or shown.get(item.id)) for item in items]

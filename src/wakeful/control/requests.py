@@ -1,0 +1,168 @@
+"""The one way in for whatever is asked for: recorded, put before the guards, and told.
+
+Laws:
+- The sender is who asks, as we know it. What is sent is recorded before its wake is put before the guards, in the same
+  transaction: whatever the verdict, the message is there.
+- A refused wake is an answer, not an error: guard, numbers, when it may be asked again, and what to do instead.
+- Without an engine beside us a wake is recorded undecided; the engine that starts next decides it.
+- The same key finds what it asked for before; it never asks twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from wakeful.control.base import NEWEST, Base, Target, find, readable
+from wakeful.control.callers import Caller
+from wakeful.control.decided import decision_of
+from wakeful.control.rows import Row, time_or_none
+from wakeful.core.admission import admit
+from wakeful.core.errors import Mistake
+from wakeful.core.items import Kind, NewItem, Origin
+from wakeful.core.wakes import Verdict, VerdictKind, Wake, defer
+from wakeful.store.protocol import Store
+
+NO_ENGINE = "no engine: recorded, decided when one starts"
+# How far back a wake is looked for by its key or its message.
+MOST_LOOKED_AT = 200
+LONGEST_KEY = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of a request: the item that was recorded, and the wake with the verdict on it."""
+
+    item: int | None = None
+    duplicate: bool = False
+    wake: int | None = None
+    verdict: Verdict | None = None
+    run: int | None = None
+    joined: int | None = None
+    agent: str | None = None
+
+
+class Requests(Base):
+    async def _asked(self, wake: Wake | None, item: NewItem | None, now: datetime) -> Answer:
+        """Records, then decides; or, without an engine, leaves it to the one that starts next."""
+        agent = wake.agent if wake else item.agent if item else None
+        target = await self.access.read(lambda store: find(store, agent or ""))
+        if item is None and wake is not None and wake.source is not None:
+            async with self._keyed:
+                known = await self.access.read(lambda store: _asked_before(store, wake))
+                if known is not None:
+                    return known
+                return await self.access.write(lambda store: self._put(store, wake, None, now))
+        return await self.access.write(lambda store: self._put(store, wake, item, now, target))
+
+    def _put(
+        self, store: Store, wake: Wake | None, item: NewItem | None, now: datetime, target: Target | None = None
+    ) -> Answer:
+        id = None
+        if item is not None:
+            recorded = store.record([item], now)[0]
+            id = recorded.id
+            if recorded.duplicate:
+                return _answer_before(store, id, target)
+            if wake is not None:
+                wake = replace(wake, task=id) if item.kind is Kind.task else replace(wake, item=id)
+        if wake is None:
+            return Answer(item=id)
+        if self.beside is None:
+            asked = store.ask([wake], now)[0]
+            return Answer(item=id, wake=asked, verdict=defer("", NO_ENGINE), agent=wake.agent)
+        decision = store.decide([wake], admit, now)[0]
+        return Answer(
+            item=id,
+            wake=decision.wake,
+            verdict=decision.verdict,
+            run=decision.run,
+            joined=decision.joined,
+            agent=decision.agent,
+        )
+
+
+# ---- what was asked before
+
+
+def _asked_before(store: Store, wake: Wake) -> Answer | None:
+    """The wake that the same caller asked for under the same key."""
+    for row in store.wakes(agent=wake.agent, before=NEWEST, limit=MOST_LOOKED_AT):
+        if row.wake.source == wake.source and row.wake.subject is wake.subject:
+            return _told_before(store, row.wake.id, None)
+    return None
+
+
+def _answer_before(store: Store, item: int, target: Target | None) -> Answer:
+    """What came of the same request when it came first; a message that does not ring had no wake."""
+    for row in store.wakes(agent=target.name if target else None, before=NEWEST, limit=MOST_LOOKED_AT):
+        if item in (row.wake.item, row.wake.task):
+            return _told_before(store, row.wake.id, item)
+    return Answer(item=item, duplicate=True)
+
+
+def _told_before(store: Store, wake: int, item: int | None) -> Answer:
+    row, known = store.wake(wake), decision_of(store, wake)
+    verdict = Verdict(
+        kind=VerdictKind(known["verdict"]),
+        guard=known["guard"],
+        reason=known["reason"],
+        numbers=known["numbers"],
+        until=row.retry_at if row else None,
+    )
+    run, joined = known["run_id"], known["joined"]
+    return Answer(item=item, duplicate=True, wake=wake, verdict=verdict, run=run, joined=joined, agent=known["agent"])
+
+
+# ---- what is given and told
+
+
+def reply(answer: Answer, caller: Caller) -> Row:
+    verdict = answer.verdict
+    return {
+        "wake_id": answer.wake,
+        "message_id": answer.item,
+        "verdict": verdict.kind.value if verdict else None,
+        "guard": (verdict.guard or None) if verdict else None,
+        "reason": verdict.reason if verdict else "",
+        "numbers": dict(verdict.numbers) if verdict else {},
+        "next_eligible": time_or_none(verdict.until) if verdict else None,
+        "run_id": answer.run,
+        "agent": answer.agent,
+        "joined": answer.joined,
+        "duplicate": answer.duplicate,
+        "advice": _advice(answer, caller),
+    }
+
+
+def _advice(answer: Answer, caller: Caller) -> str | None:
+    """What to do about a no."""
+    verdict = answer.verdict
+    if verdict is None or verdict.kind is not VerdictKind.refuse:
+        return None
+    if not caller.is_operator:
+        kept = "your message is kept and shown at its next run; " if answer.item else ""
+        return f"{kept}next time use message_agent, which costs nothing"
+    if verdict.guard == "paused":
+        scope = str(verdict.numbers.get("scope", ""))
+        whom = scope.removeprefix("agent:") if scope.startswith("agent:") else ""
+        return f"to let it run: wakeful resume {whom}".rstrip()
+    return None
+
+
+def origin_of(caller: Caller) -> Origin:
+    return Origin.operator if caller.is_operator else Origin.agent
+
+
+def scoped(caller: Caller, key: str | None) -> str | None:
+    """Two callers may use the same key for two things."""
+    if key is None:
+        return None
+    if not key.strip() or len(key) > LONGEST_KEY:
+        raise Mistake(f"expected a key of 1 to {LONGEST_KEY} characters", "use an identifier of your own request")
+    return f"{caller.name}:{readable(key, 'the key')}"
+
+
+def kept_key(caller: Caller, key: str | None) -> str | None:
+    known = scoped(caller, key)
+    return None if known is None else f"key:{known}"

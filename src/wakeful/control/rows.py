@@ -1,0 +1,309 @@
+"""What is told of a stored thing, in the words and the order of the contract; more may stand at the end of a row.
+
+Law: a row holds only what JSON holds. Times are RFC 3339 in UTC; money is in dollars; what is not there is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from wakeful.core.admission import Opinion
+from wakeful.core.agents import Agent
+from wakeful.core.codec import decode, write_time
+from wakeful.core.durations import format_duration
+from wakeful.core.events import Event
+from wakeful.core.forecast import Expected
+from wakeful.core.items import Item, State
+from wakeful.core.lifecycle import resolve
+from wakeful.core.standing import Spend
+from wakeful.core.wakes import Pause, Verdict, VerdictKind
+from wakeful.store.protocol import AgentRow, Attempt, RunRow, WakeRow
+
+Row = dict[str, Any]
+
+MILLION = 1_000_000
+QUARANTINE = "quarantine"
+CHECK = "check"
+
+STATES = ("running", "waiting", "idle", "paused", "quarantined", "disabled")
+
+# The verdict that a recorded wake stands under.
+VERDICTS = {
+    "admitted": VerdictKind.admit,
+    "waiting": VerdictKind.defer,
+    "joined": VerdictKind.defer,
+    "refused": VerdictKind.refuse,
+}
+
+
+def time_or_none(moment: datetime | None) -> str | None:
+    return None if moment is None else write_time(moment)
+
+
+def listing(items: Iterable[Row], next: object = None) -> Row:
+    return {"items": list(items), "next": next}
+
+
+def usage(spend: Spend) -> Row:
+    return {"tokens": spend.tokens, "usd": spend.usd / MILLION}
+
+
+# ---- agents
+
+
+def agent_state(row: AgentRow, now: datetime) -> str:
+    """The strongest of what holds; an agent that is paused may still be in the run that it was in."""
+    pauses = held_by(row, now)
+    if any(pause.owner == QUARANTINE for pause in pauses):
+        return "quarantined"
+    if pauses:
+        return "paused"
+    if not row.agent.enabled:
+        return "disabled"
+    if row.run is not None:
+        return "running"
+    # What its own CHECK keeps back has nothing to do.
+    return "waiting" if row.waiting is not None and row.waiting.guard != CHECK else "idle"
+
+
+def held_by(row: AgentRow, now: datetime) -> list[Pause]:
+    """A pause that has run out holds nobody, also before somebody lifts it."""
+    return [pause for pause in row.pauses if pause.until is None or pause.until > now]
+
+
+def agent_row(row: AgentRow, now: datetime) -> Row:
+    agent, standing = row.agent, row.standing
+    position = resolve(standing.position, agent.lifecycle)
+    state = agent.lifecycle.state(position.state)
+    pauses, run = held_by(row, now), row.run
+    return {
+        "name": agent.name,
+        "state": agent_state(row, now),
+        "position": {"state": position.state, "hits": position.hits, "kind": state.kind.value if state else None},
+        "idle_streak": standing.idle_streak,
+        "due_at": time_or_none(standing.due_at),
+        "run": run.id if run else None,
+        "last": {"outcome": standing.last_outcome, "ended_at": time_or_none(standing.last_ended_at)},
+        "paused": pause_row(pauses[0]) if pauses else None,
+        "node": run.node if run else None,
+        "address": agent.address,
+        "enabled": agent.enabled,
+        "failure_streak": standing.failure_streak,
+        "waiting": waiting_row(row.waiting) if row.waiting else None,
+        "unread": row.unread,
+        "open_tasks": row.open_tasks,
+        "cadence": cadence_in_words(agent),
+        "overrides": list(row.overrides),
+        "run_started_at": write_time(run.started_at or run.admitted_at) if run else None,
+        "wall_clock": agent.wall_clock(run.subject).total_seconds() if run else None,
+    }
+
+
+def whole_agent_row(row: AgentRow, now: datetime) -> Row:
+    """One agent, with what a listing leaves out."""
+    agent = row.agent
+    return {
+        **agent_row(row, now),
+        "pauses": [pause_row(pause) for pause in held_by(row, now)],
+        "under_way": run_row(row.run) if row.run else None,
+        "runner": agent.runner.value if agent.runner else None,
+        "definition": agent.definition,
+        "roles": list(agent.roles),
+        "timezone": agent.timezone,
+        "max_failures": agent.max_failures,
+        "lifecycle": [
+            {
+                "state": state.name,
+                "kind": state.kind.value,
+                "repeat": state.repeat,
+                "next": state.next,
+                "last_done_at": time_or_none(row.standing.ran_at(state.name)),
+            }
+            for state in agent.lifecycle.states
+        ],
+    }
+
+
+def cadence_in_words(agent: Agent) -> str | None:
+    cadence = agent.cadence
+    if cadence.schedule is not None:
+        return f"at {cadence.schedule.expression}"
+    if cadence.base is None:
+        return None
+    return ("continuous, with a breather of " if cadence.continuous else "every ") + format_duration(cadence.base)
+
+
+def pause_row(pause: Pause) -> Row:
+    return {
+        "scope": pause.scope,
+        "owner": pause.owner,
+        "reason": pause.reason,
+        "since": write_time(pause.since),
+        "until": time_or_none(pause.until),
+    }
+
+
+def waiting_row(row: WakeRow) -> Row:
+    return {
+        "wake_id": row.wake.id,
+        "cause": row.wake.cause.value,
+        "subject": row.wake.subject.value,
+        "guard": row.guard,
+        "reason": row.reason,
+        "next_eligible": time_or_none(row.retry_at),
+        "requested_at": write_time(row.wake.requested_at),
+    }
+
+
+# ---- runs
+
+
+def run_row(row: RunRow) -> Row:
+    return {
+        "id": row.id,
+        "agent": row.agent,
+        "cause": row.cause.value,
+        "subject": row.subject.value,
+        "state": row.state,
+        "outcome": row.outcome.value if row.outcome else None,
+        "started_at": time_or_none(row.started_at),
+        "ended_at": time_or_none(row.ended_at),
+        "attempt": row.attempt,
+        "epoch": row.epoch,
+        "node": row.node,
+        "summary": row.summary,
+        "usage": usage(row.spend),
+        "wake_id": row.wake,
+        "task_ids": list(row.tasks),
+        "shown": list(row.shown),
+        "reason": row.reason,
+        "admitted_at": write_time(row.admitted_at),
+    }
+
+
+# ---- messages and tasks
+
+
+def message_row(item: Item, shown_in: int | None) -> Row:
+    return {
+        "id": item.id,
+        "from": item.sender,
+        "to": item.agent,
+        "subject": item.subject,
+        "body": item.body,
+        "type": item.type.value,
+        "priority": item.priority.value,
+        "origin": item.origin.value,
+        "state": "closed" if item.state is State.closed else "open",
+        "shown_in": shown_in,
+        "created_at": write_time(item.created_at),
+        "unread": item.state is State.open and item.shown != item.fingerprint,
+        "unanswered": item.unanswered,
+        "source": item.source,
+        "closed_at": time_or_none(item.closed_at),
+    }
+
+
+def task_row(item: Item, attempts: Sequence[Attempt]) -> Row:
+    return {
+        "id": item.id,
+        "key": item.key,
+        "title": item.subject,
+        "state": item.state.value,
+        "agent": item.agent,
+        "role": item.role,
+        "priority": item.priority.value,
+        "attempts": [_attempt_row(attempt) for attempt in attempts],
+        "result": item.result,
+        "created_at": write_time(item.created_at),
+        "due_at": time_or_none(item.not_before),
+        "from": item.sender,
+        "origin": item.origin.value,
+        "description": item.body,
+        "error": item.error,
+        "max_retries": item.max_retries,
+        "source": item.source,
+        "closed_at": time_or_none(item.closed_at),
+    }
+
+
+def _attempt_row(attempt: Attempt) -> Row:
+    return {
+        "error": attempt.error,
+        "exit_code": attempt.exit_code,
+        "started_at": write_time(attempt.started_at),
+        "ended_at": time_or_none(attempt.ended_at),
+        "outcome": attempt.outcome.value if attempt.outcome else None,
+        "counted": attempt.counted,
+        "run_id": attempt.run,
+    }
+
+
+# ---- decisions and events
+
+
+def decision_row(wake: WakeRow | None, event: Event | None) -> Row:
+    """A verdict as it was reached: the event tells it whole, the wake as it stands now.
+
+    What joined another wake, or was withdrawn, was never put before the guards: its event has no verdict.
+    """
+    told: Mapping[str, Any] = (event.fields if event else None) or {}
+    verdict = decode(Verdict, told["verdict"]) if "verdict" in told else _standing_verdict(wake)
+    return {
+        "wake_id": event.wake if event else wake.wake.id if wake else None,
+        "agent": (event.agent if event else None) or (wake.wake.agent if wake else None),
+        "cause": told.get("cause") or (wake.wake.cause.value if wake else None),
+        "from": told.get("from") or (wake.wake.sender if wake else None),
+        "verdict": verdict.kind.value,
+        "guard": verdict.guard or None,
+        "reason": verdict.reason,
+        "numbers": dict(verdict.numbers),
+        "next_eligible": time_or_none(verdict.until),
+        "at": write_time(event.at) if event else write_time(wake.wake.requested_at) if wake else None,
+        "run_id": event.run if event else wake.run if wake else None,
+        "subject": told.get("subject") or (wake.wake.subject.value if wake else None),
+        "joined": told.get("joined") or (wake.joined if wake else None),
+        "event_id": event.id if event else None,
+    }
+
+
+def _standing_verdict(wake: WakeRow | None) -> Verdict:
+    if wake is None:
+        return Verdict(kind=VerdictKind.refuse, reason="the wake is gone")
+    return Verdict(kind=VERDICTS[wake.state], guard=wake.guard, reason=wake.reason, until=wake.retry_at)
+
+
+def event_row(event: Event) -> Row:
+    return {
+        "id": event.id,
+        "kind": event.kind.value,
+        "at": write_time(event.at),
+        "agent": event.agent,
+        "wake_id": event.wake,
+        "run_id": event.run,
+        "item_id": event.item,
+        "fields": event.fields or {},
+    }
+
+
+def opinion_row(opinion: Opinion) -> Row:
+    verdict = opinion.verdict
+    return {
+        "guard": opinion.guard,
+        "verdict": verdict.kind.value if verdict else None,
+        "reason": verdict.reason if verdict else "",
+        "numbers": dict(verdict.numbers) if verdict else {},
+        "until": time_or_none(verdict.until) if verdict else None,
+    }
+
+
+def expected_row(expected: Expected) -> Row:
+    return {
+        "at": write_time(expected.at),
+        "state": expected.state,
+        "hits": expected.hits,
+        "kind": expected.kind.value,
+        "assumption": expected.assumption,
+    }

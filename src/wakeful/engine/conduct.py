@@ -1,0 +1,242 @@
+"""Runs under way on this node: each from its order to its settlement.
+
+Laws:
+- What a run came to is told to the store until the store has taken it; the exit record in the run's folder waits.
+- A start that failed half-way is settled by the veto: it has executed and is followed, or it never will and has
+  failed, which is bounded as every failure is.
+- A run that was lost sight of, because a folder could not be read for one, is looked for again.
+- Nothing here is the only one to know a thing: whoever begins anew finds it in the store and in the folders.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from wakeful.core.errors import Stale
+from wakeful.core.orders import Order
+from wakeful.core.runs import Ending, Result, TaskEnd
+from wakeful.core.settlement import settle
+from wakeful.engine.clock import Clock
+from wakeful.runners.protocol import Carrier, Found, Held
+from wakeful.store.protocol import Access, Finish, RunRow, Stop, Store
+
+log = logging.getLogger("wakeful.engine")
+
+FIRST_REST, LONGEST_REST = 0.1, 5.0
+# Seconds that what is half done is given when we leave: a turn of the loop, the starts under way.
+PATIENCE = 5.0
+# A run that a veto of ours kept from executing ends like this.
+VETO = "veto"
+
+
+@dataclass(slots=True, eq=False)
+class Conducted:
+    """A run that this engine follows; `held` is None until it has executed."""
+
+    run: int
+    epoch: int
+    agent: str
+    held: Held | None = None
+    # Who wanted it ended before there was anything to end.
+    unheard: str = ""
+    told: set[tuple[str, bool]] = field(default_factory=set)
+
+
+class Conductor:
+    def __init__(
+        self, access: Access, carrier: Carrier, clock: Clock, node: str, *, barred: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`barred` is asked once more before each start: a PAUSE file may have come since the decision."""
+        self._access = access
+        self._carrier = carrier
+        self._clock = clock
+        self._node = node
+        self._barred = barred
+        self._open: dict[int, Conducted] = {}
+        self._following: set[asyncio.Task[None]] = set()
+        self._starting: set[asyncio.Future[None]] = set()
+        self._leaving = False
+
+    @property
+    def open(self) -> list[Conducted]:
+        return list(self._open.values())
+
+    # -- beginning ----------------------------------------------------------------------------------------------
+    def begin(self, order: Order, check: Any = None) -> None:
+        """Carry out an order that was claimed. Returns at once; `starts_settled` waits."""
+        conducted = Conducted(order.run.id, order.run.epoch, order.run.agent)
+        started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._starting.add(started)
+        self._follow(conducted, self._conduct(conducted, order, check, started))
+
+    def _follow(self, conducted: Conducted, work: Any) -> None:
+        self._open[conducted.run] = conducted
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, name=f"run {conducted.run}")
+        self._following.add(task)
+        task.add_done_callback(lambda done: self._ended(conducted, done))
+
+    def _ended(self, conducted: Conducted, task: asyncio.Task[None]) -> None:
+        self._following.discard(task)
+        self._open.pop(conducted.run, None)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        log.error("run %d was lost sight of, and is looked for again", conducted.run, exc_info=error)
+        if not self._leaving:
+            self._follow(conducted, self._find_again(conducted))
+
+    async def _find_again(self, conducted: Conducted) -> None:
+        await asyncio.sleep(LONGEST_REST)
+        if not await self._never_started(conducted):
+            await self._adopt(conducted)
+
+    async def _conduct(self, conducted: Conducted, order: Order, check: Any, started: asyncio.Future[None]) -> None:
+        try:
+            held = await self._start(order, check)
+        finally:
+            self._starting.discard(started)
+            started.set_result(None)
+        if held is None:
+            await self._void(conducted)
+        elif isinstance(held, Ending):
+            await self._settle(conducted, held)
+        else:
+            await self._see_through(conducted, held)
+
+    async def _start(self, order: Order, check: Any) -> Held | Ending | None:
+        """The run under way; None when a PAUSE file came first, and an ending when it could not be started."""
+        run = order.run.id
+        if self._barred() and self._carrier.veto(run):
+            return None
+        try:
+            return await self._carrier.carry(order, check)
+        except Exception as error:
+            log.exception("run %d could not be started", run)
+            if not self._carrier.veto(run):
+                return await self._carrier.adopt(run)
+            return Ending(result=Result(error=f"it could not be started: {error}"))
+
+    async def starts_settled(self) -> None:
+        """Until every start that is under way now has executed or been vetoed."""
+        if self._starting:
+            await asyncio.wait(set(self._starting))
+
+    # -- recovering ---------------------------------------------------------------------------------------------
+    async def recover(self, rows: Sequence[RunRow]) -> None:
+        """Runs that are open in the store and that nobody follows: adopted, read, or vetoed and void."""
+        for row in rows:
+            if row.id in self._open or row.state != "running":
+                continue
+            conducted = Conducted(row.id, row.epoch, row.agent)
+            if not await self._never_started(conducted):
+                self._follow(conducted, self._adopt(conducted))
+
+    async def _never_started(self, conducted: Conducted) -> bool:
+        """Whether it has not executed and never will; it is then void."""
+        run = conducted.run
+        found = self._carrier.find(run)
+        log.info("recovered", extra={"fields": {"run": run, "agent": conducted.agent, "found": found.value}})
+        if found is not Found.unstarted or not self._carrier.veto(run):
+            return False
+        await self._void(conducted)
+        return True
+
+    async def _adopt(self, conducted: Conducted) -> None:
+        await self._see_through(conducted, await self._carrier.adopt(conducted.run))
+
+    # -- following ----------------------------------------------------------------------------------------------
+    async def _see_through(self, conducted: Conducted, held: Held) -> None:
+        conducted.held = held
+        if conducted.unheard:
+            await self.stop_asked()
+        async for batch in held.batches():
+            await self._settle_tasks(conducted, batch)
+        ending = await held.wait()
+        if ending.by != VETO:
+            await self._settle(conducted, ending)
+        elif conducted.unheard:
+            await self._settle(conducted, Ending(by=conducted.unheard))
+        else:
+            await self._void(conducted)
+
+    async def _void(self, conducted: Conducted) -> None:
+        await self._insist(lambda store: store.void(conducted.run, conducted.epoch, self._clock.now()))
+
+    async def _settle(self, conducted: Conducted, ending: Ending) -> None:
+        end = Finish(run=conducted.run, epoch=conducted.epoch, ending=ending)
+        await self._insist(lambda store: store.finish([end], settle, self._clock.now()))
+
+    async def _settle_tasks(self, conducted: Conducted, batch: list[TaskEnd]) -> None:
+        def verb(store: Store) -> None:
+            for end in batch:
+                try:
+                    store.finish_task(conducted.run, conducted.epoch, end, self._clock.now())
+                except Stale:
+                    # Told before a restart, or no longer held by this run: the store knows better.
+                    continue
+
+        await self._insist(verb)
+
+    async def _insist(self, verb: Callable[[Store], Any]) -> None:
+        """A store that is away for a while, or a full disk, must not cost a result."""
+        rest = FIRST_REST
+        while True:
+            try:
+                await self._access.write(verb)
+                return
+            except Stale as refused:
+                log.warning("an older word was refused: %s", refused)
+                return
+            except Exception as error:
+                log.error("the store did not take the end of a run, trying again in %g s: %s", rest, error)
+            await asyncio.sleep(rest)
+            rest = min(rest * 2, LONGEST_REST)
+
+    # -- ending -------------------------------------------------------------------------------------------------
+    async def stop_asked(self) -> None:
+        """End the runs that somebody wants ended; each is told once, and once more when it is to be at once."""
+        if not self._open:
+            return
+        stops: list[Stop] = await self._access.read(lambda store: store.stopping(self._node))
+        for stop in stops:
+            conducted = self._open.get(stop.run)
+            if conducted is not None and (stop.by, stop.at_once) not in conducted.told:
+                await self._pass_on(conducted, stop)
+
+    async def _pass_on(self, conducted: Conducted, stop: Stop) -> None:
+        if conducted.held is None:
+            # A start may take its time. What has not executed never will; what has is told as soon as we hold it.
+            conducted.unheard = stop.by
+            self._carrier.veto(conducted.run)
+            return
+        conducted.told.add((stop.by, stop.at_once))
+        try:
+            await conducted.held.end(stop.by, at_once=stop.at_once)
+        except BaseException:
+            conducted.told.discard((stop.by, stop.at_once))
+            raise
+
+    async def drained(self) -> None:
+        """Until nothing is under way."""
+        while self._following:
+            await asyncio.wait(set(self._following))
+
+    async def let_go(self) -> None:
+        """Follow nothing more: the runs go on under their guardians. Starts under way are settled first, the slow ones
+        by a veto."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await self.starts_settled()
+        for conducted in self.open:
+            if conducted.held is None:
+                self._carrier.veto(conducted.run)
+        await self.starts_settled()
+        self._leaving = True
+        following = list(self._following)
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)

@@ -1,0 +1,53 @@
+"""How the log looks: JSON, one object a line, for machines; the same in short words where a person watches.
+
+Law: what agents and files say is told without a character that a terminal would obey.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import IO, Any
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            told["error"] = self.formatException(record.exc_info)
+        return json.dumps(told, default=str)
+
+
+class Words(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+        fields = getattr(record, "fields", {})
+        agent = f"{fields['agent']:<12} " if "agent" in fields else ""
+        rest = " ".join(f"{key}={_short(value)}" for key, value in fields.items() if key != "agent")
+        text = f"{at} {agent}{record.getMessage()} {rest}".rstrip()
+        if record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        return "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=False) if " " in text else text
+
+
+def set_up(stream: IO[str] | None = None, *, level: int = logging.INFO) -> None:
+    """Everything that is logged in this process goes to one place, in one shape."""
+    out = stream or sys.stderr
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(Words() if out.isatty() else JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("wakeful").setLevel(level)

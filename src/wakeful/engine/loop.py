@@ -1,0 +1,138 @@
+"""The heart: sleeps until the earliest due instant or a nudge, decides what is due, and begins what was admitted.
+
+Laws:
+- Nothing is polled. The store says when to look again; a commit of anybody's is a nudge; a slow resync is the net.
+- Deciding and claiming are one transaction: once committed, the start is recorded; only then is there a process.
+- A turn that fails is told and tried again; the heartbeat is the loop's own progress, and nobody else's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+from wakeful.core.admission import admit
+from wakeful.core.orders import Order
+from wakeful.core.wakes import Wake
+from wakeful.engine.clock import LONGEST, Clock, Jumps, Nudge
+from wakeful.engine.conduct import Conductor
+from wakeful.engine.holds import PauseFile
+from wakeful.engine.preparing import Preparing
+from wakeful.store.protocol import Access, Due, Store
+
+log = logging.getLogger("wakeful.engine")
+
+# Where there is no other node a run is fenced from nobody: its lease outlasts any run.
+LEASE = timedelta(days=2)
+RESYNC = timedelta(minutes=5)
+# One instant may take a few rounds (a decision frees what another waits for); more than this is a mistake of ours.
+MOST_ROUNDS = 50
+# Rest after such a mistake, and between two looks while an agent's CHECK or pull is under way.
+BREATH = timedelta(milliseconds=250)
+
+
+def _due(store: Store, now: datetime) -> Due:
+    return store.due(now)
+
+
+class Loop:
+    name = "loop"
+
+    def __init__(
+        self,
+        access: Access,
+        conductor: Conductor,
+        preparing: Preparing,
+        pause_file: PauseFile,
+        clock: Clock,
+        node: str,
+        clock_set: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`clock_set` is called when somebody has set the calendar: every timer is then looked at anew."""
+        self._access = access
+        self._clock_set = clock_set
+        self._conductor = conductor
+        self._preparing = preparing
+        self._pause_file = pause_file
+        self._clock = clock
+        self._node = node
+        self._jumps = Jumps(clock)
+        self._draining = False
+        self._turning = asyncio.Lock()
+        self.nudge = Nudge()
+        self.turns = 0
+        self.last_turn: float = clock.elapsed()
+        access.watch(self.nudge.ring)
+
+    async def run(self) -> None:
+        while True:
+            async with self._turning:
+                next_at = await self.turn()
+            await self._rest(next_at)
+
+    async def only_settle(self) -> None:
+        """From now on nothing is decided; ends that are asked for are still passed on. What has been decided in a
+        turn under way has begun when this returns."""
+        self._draining = True
+        self.nudge.ring()
+        async with self._turning:
+            return
+
+    async def turn(self) -> datetime | None:
+        """Everything that can be done at this instant; when to look again."""
+        await self._pause_file.obey()
+        await self._conductor.stop_asked()
+        if self._draining:
+            self._progress()
+            return None
+        for _ in range(MOST_ROUNDS):
+            now = self._clock.now()
+            due = await self._access.read(partial(_due, now=now))
+            ready = await self._preparing.sift(due.wakes, now)
+            self._progress()
+            if not ready and not due.unclaimed and due.wakes:
+                return now + BREATH
+            if not ready and not due.unclaimed and not self._overdue(due, now):
+                return due.next_at
+            for order in await self._decide(ready):
+                self._conductor.begin(order, self._preparing.data(order))
+        log.error("%d rounds at one instant, and still something is due", MOST_ROUNDS)
+        return self._clock.now() + BREATH
+
+    def _overdue(self, due: Due, now: datetime) -> bool:
+        """Nothing to decide, but its time has come: a pause has run out, or an admission that nobody claimed."""
+        return due.next_at is not None and due.next_at <= now
+
+    async def _decide(self, wakes: Sequence[Wake]) -> list[Order]:
+        def verb(store: Store) -> list[Order]:
+            now = self._clock.now()
+            store.expire(now)
+            if wakes:
+                store.decide(wakes, admit, now)
+            return store.claim(self._node, now, LEASE)
+
+        return await self._access.write(verb)
+
+    def _progress(self) -> None:
+        self.turns += 1
+        self.last_turn = self._clock.elapsed()
+
+    async def _rest(self, next_at: datetime | None) -> None:
+        until = self._clock.elapsed() + RESYNC.total_seconds()
+        while self._clock.elapsed() < until:
+            left = LONGEST if next_at is None else min(next_at - self._clock.now(), LONGEST)
+            if left <= timedelta():
+                return
+            rang = await self.nudge.wait(left)
+            self._progress()
+            jump = self._jumps.since_last()
+            if jump:
+                log.warning("the clock was set by %g s", jump.total_seconds())
+                await self._clock_set()
+            if rang or jump:
+                return
+        # Even a loop that never waits must let others have their turn.
+        await asyncio.sleep(0)

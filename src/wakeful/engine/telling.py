@@ -1,0 +1,66 @@
+"""The log: one line for every state change, with its row's own fields. The events are read, nothing is said twice."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+from wakeful.core.events import Event, EventKind
+from wakeful.engine.clock import Nudge
+from wakeful.store.protocol import Access
+
+log = logging.getLogger("wakeful.event")
+
+# A page of events at a time; and a look although nothing was heard.
+PAGE = 500
+LONGEST = timedelta(minutes=5)
+# What is long, and told elsewhere: the whole declaration, the facts that a verdict rests on.
+UNTOLD = frozenset({"body", "facts"})
+
+
+class Teller:
+    name = "teller"
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._nudge = Nudge()
+        self._last: int | None = None
+
+    async def run(self) -> None:
+        if self._last is None:
+            newest = await self._access.read(lambda store: store.events(before=1 << 62, limit=1))
+            self._last = newest[0].id if newest else 0
+            self._access.watch(self._nudge.ring)
+        while True:
+            await self.tell()
+            await self._nudge.wait(LONGEST)
+
+    async def tell(self) -> None:
+        """What happened since the last time."""
+        while True:
+            events = await self._access.read(lambda store: store.events(after=self._last or 0, limit=PAGE))
+            for event in events:
+                log.log(_level(event), "%s", event.kind.value, extra={"fields": fields_of(event)})
+            if events:
+                self._last = events[-1].id
+            if len(events) < PAGE:
+                return
+
+
+def fields_of(event: Event) -> dict[str, Any]:
+    """The event's own names, flat; a verdict in its own words."""
+    named = {"agent": event.agent, "wake": event.wake, "run": event.run, "item": event.item}
+    told: dict[str, Any] = dict(named)
+    for key, value in (event.fields or {}).items():
+        if key == "verdict" and isinstance(value, dict):
+            told |= {"verdict": value.get("kind"), "guard": value.get("guard"), "why": value.get("reason")}
+        elif key not in UNTOLD:
+            told[key] = value
+    return {key: value for key, value in told.items() if value not in (None, "")}
+
+
+def _level(event: Event) -> int:
+    outcome = (event.fields or {}).get("outcome")
+    loud = event.kind is EventKind.paused or outcome in ("failed", "killed")
+    return logging.WARNING if loud else logging.INFO

@@ -1,0 +1,144 @@
+"""Who asks, by bearer token: the operator, or one run of an agent.
+
+Laws:
+- The operator's token is compared in constant time. No token can make another.
+- A run's token is `run.<run>.<epoch>.<mac>`. It holds only while the store says that this run is open in this epoch, so
+  it dies with the run and needs no list of its own; it outlives a restart of the engine, as the run does.
+- A right token is always let in. Wrong ones are counted for each address; past the limit they are told to wait and
+  leave no line in the log. On the loopback everybody has the same address: whoever could lock an address out could lock
+  out the operator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from wakeful.control.callers import OPERATOR, Caller
+from wakeful.http.errors import Problem, Refused
+
+log = logging.getLogger(__name__)
+
+_RUN_TOKEN = re.compile(r"run\.([1-9][0-9]{0,17})\.([0-9]{1,18})\.([0-9a-f]{64})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """Both are random and at least 256 bits; neither is ever shown."""
+
+    operator: str = field(repr=False)
+    secret: bytes = field(repr=False)
+
+
+def run_token(keys: Keys, run: int, epoch: int) -> str:
+    stem = f"run.{run}.{epoch}"
+    return f"{stem}.{_mac(keys, stem)}"
+
+
+def read_run_token(keys: Keys, token: str) -> tuple[int, int] | None:
+    """The run and the epoch, if the token is one of ours; whether the run is open, the store knows."""
+    found = _RUN_TOKEN.fullmatch(token)
+    if found is None:
+        return None
+    run, epoch = int(found[1]), int(found[2])
+    return (run, epoch) if hmac.compare_digest(run_token(keys, run, epoch), token) else None
+
+
+def _mac(keys: Keys, stem: str) -> str:
+    return hmac.new(keys.secret, stem.encode(), hashlib.sha256).hexdigest()
+
+
+class Register(Protocol):
+    async def caller_of_run(self, run: int, epoch: int) -> Caller | None:
+        """The agent of that run, while it is open in that epoch."""
+
+
+class Failures:
+    """How many wrong tokens came from an address within the window."""
+
+    def __init__(
+        self, clock: Callable[[], float], *, most: int = 20, window: float = 60.0, addresses: int = 1024
+    ) -> None:
+        self._clock = clock
+        self._most = most
+        self._window = window
+        self._addresses = addresses
+        self._seen: dict[str, tuple[int, float]] = {}
+
+    def note(self, address: str) -> float | None:
+        """One more; the seconds until the count begins anew once there were too many."""
+        now, key = self._clock(), _normal(address)
+        count, since = self._seen.pop(key, (0, now))
+        if now - since >= self._window:
+            count, since = 0, now
+        while len(self._seen) >= self._addresses:
+            del self._seen[next(iter(self._seen))]
+        self._seen[key] = (count + 1, since)
+        return since + self._window - now if count >= self._most else None
+
+
+def _normal(address: str) -> str:
+    """An IPv4 address that came mapped into IPv6 is the same address."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    mapped = known.ipv4_mapped if isinstance(known, ipaddress.IPv6Address) else None
+    return str(mapped or known)
+
+
+class Authority:
+    def __init__(self, keys: Keys, register: Register, failures: Failures) -> None:
+        self._keys = keys
+        self._register = register
+        self._failures = failures
+
+    async def caller(self, authorization: list[str], address: str) -> Caller:
+        """Who sent these Authorization headers; raises `Refused`."""
+        scheme, _, token = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
+        if scheme.lower() != "bearer" or not token:
+            raise _unauthenticated("one header `Authorization: Bearer TOKEN` was expected")
+        if hmac.compare_digest(token.encode(), self._keys.operator.encode()):
+            return OPERATOR
+        named = read_run_token(self._keys, token)
+        if named is None:
+            self._refuse_wrong(address)
+        else:
+            caller = await self._register.caller_of_run(*named)
+            if caller is not None:
+                return caller
+        raise _unauthenticated("the token is wrong, or its run is over")
+
+    async def still(self, caller: Caller) -> bool:
+        """Whether somebody who was let in may stay: asked again and again by what lasts longer than a request."""
+        if caller.run is None or caller.epoch is None:
+            return caller.is_operator
+        return await self._register.caller_of_run(caller.run, caller.epoch) is not None
+
+    def _refuse_wrong(self, address: str) -> None:
+        wait = self._failures.note(address)
+        if wait is not None:
+            seconds = str(int(wait) + 1)
+            detail = f"too many wrong tokens came from {address}"
+            raise Refused(
+                Problem(
+                    status=429,
+                    kind="too_many",
+                    detail=detail,
+                    remedy="use the right token: it is let in at any time",
+                    headers=(("retry-after", seconds),),
+                )
+            )
+        log.warning("wrong token from %s", address)
+
+
+def _unauthenticated(detail: str) -> Refused:
+    remedy = "`wakeful token` prints the operator's; a run finds its own in WAKEFUL_TOKEN"
+    headers = (("www-authenticate", 'Bearer realm="wakeful"'),)
+    return Refused(Problem(status=401, kind="unauthenticated", detail=detail, remedy=remedy, headers=headers))

@@ -1,0 +1,129 @@
+"""`wakeful status`: one line per agent, in plain words."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.cli.office import wakeful
+from wakeful.cli.standings import banner, header, lines_of, state_words
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+AGENT = {
+    "name": "wren",
+    "state": "idle",
+    "position": {"state": "beat", "hits": 0, "kind": "wake"},
+    "due_at": None,
+    "run": None,
+    "last": {"outcome": None, "ended_at": None},
+    "paused": None,
+    "waiting": None,
+}
+PAUSE = {"scope": "fleet", "owner": "operator", "reason": "deploy", "since": "2026-03-02T11:00:00Z", "until": None}
+RUN = {"id": 3, "started_at": "2026-03-02T11:57:47Z"}
+WAITING = {"guard": "cooldown", "next_eligible": "2026-03-02T14:05:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "run", "words"),
+    [
+        ({"state": "running", "run": 3, "wall_clock": 900}, RUN, "running 2m 13s of 15m"),
+        ({"state": "running", "run": 3, "run_started_at": "2026-03-02T11:59:55Z"}, None, "running 5s"),
+        ({"state": "running", "run": 3}, {"id": 3, "started_at": None}, "starting"),
+        ({"due_at": "2026-03-02T12:04:00Z"}, None, "idle, next beat in 4m"),
+        ({"due_at": "2026-03-02T11:00:00Z"}, None, "idle, next beat now"),
+        ({"due_at": "2026-03-08T09:00:00Z"}, None, "idle, next beat Sun 09:00"),
+        ({}, None, "idle, until something arrives"),
+        ({"state": "waiting", "waiting": WAITING}, None, "waiting: cooldown until 14:05"),
+        ({"state": "waiting", "waiting": {"guard": "slots", "next_eligible": None}}, None, "waiting: slots"),
+        ({"state": "waiting", "waiting": {**WAITING, "guard": None}}, None, "waiting: not decided yet"),
+        ({"state": "paused", "paused": PAUSE}, None, "paused by operator: deploy"),
+        (
+            {"state": "paused", "paused": {**PAUSE, "until": "2026-03-02T14:00:00Z"}, "run": 3},
+            RUN,
+            "paused by operator: deploy, until 14:00 (running 2m 13s)",
+        ),
+        ({"state": "quarantined", "failure_streak": 5}, None, "quarantined after 5 failures"),
+        ({"state": "disabled"}, None, "disabled"),
+    ],
+)
+def test_what_an_agent_does_is_told_in_plain_words(agent, run, words):
+    assert state_words({**AGENT, **agent}, run, NOON) == words
+
+
+def text(lines):
+    return ["".join(span.text for span in line).rstrip() for line in lines]
+
+
+def test_lines_stand_under_each_other_with_what_else_is_worth_knowing():
+    other = {
+        **AGENT,
+        "name": "a-longer-name",
+        "position": {"state": "wake_add", "hits": 2, "kind": "wake"},
+        "last": {"outcome": "failed", "ended_at": "2026-03-02T11:46:00Z"},
+        "unread": 3,
+        "open_tasks": 1,
+    }
+    assert text(lines_of([AGENT, other], [], NOON)) == [
+        "wren                        idle, until something arrives",
+        "a-longer-name  wake_add +2  idle, until something arrives  failed 14m ago, 3 unread, 1 open task",
+    ]
+
+
+FLEET = {"title": "desk", "agents": 2, "sessions": {"taken": 1, "of": 2}, "workers": {"taken": 0, "of": 3}}
+
+
+def test_the_header_tells_the_slots_and_the_engine():
+    engine = {"since": "2026-03-02T09:00:00Z", "node": "here", "ready": True, "heartbeat_age": 0.4}
+    assert text(header({"fleet": FLEET, "engine": engine}, NOON)) == [
+        "desk: 2 agents, sessions 1 of 2, workers 0 of 3",
+        "engine up 3h on here, heartbeat 0.4s ago",
+    ]
+    assert "no engine" in text(header({"fleet": FLEET, "engine": None}, NOON))[1]
+
+
+@pytest.mark.parametrize("sick", [{"ready": False, "why_not": "starting"}, {"ready": True, "heartbeat_age": 500.0}])
+def test_an_engine_that_does_not_turn_cannot_be_overlooked(sick):
+    (_, (told,)) = header({"fleet": FLEET, "engine": {"heartbeat_age": 1.0, **sick}}, NOON)
+    assert "NOT READY" in told.text and told.style == "bold red"
+
+
+def test_a_pause_is_a_banner():
+    ((told,),) = banner([PAUSE], NOON)
+    assert told.text.strip() == "PAUSED  the fleet by operator since 11:00: deploy"
+    assert "reverse" in told.style
+
+
+def test_the_status_of_a_real_fleet(office):
+    run = office.begin("wren")
+    wakeful("pause", "moss", "--reason", "a new prompt")
+    lines = wakeful("status").stdout.splitlines()
+    assert lines[0] == "night desk: 2 agents, sessions 1 of 2, workers 0 of 3"
+    assert lines[1].startswith("no engine")
+    assert "PAUSED  moss by operator" in lines[2] and "a new prompt" in lines[2]
+    assert lines[3].split()[:3] == ["moss", "paused", "by"]
+    assert lines[4].split()[:2] == ["wren", "running"]
+    row = json.loads(wakeful("status", "wren", "--json").stdout)
+    assert (row["name"], row["run"]) == ("wren", run)
+    assert wakeful("status", "wren").stdout.startswith("wren  running")
+
+
+def test_json_is_the_fleets_status_with_its_agents(office):
+    answer = json.loads(wakeful("status", "--json").stdout)
+    assert [agent["name"] for agent in answer["agents"]] == ["moss", "wren"]
+    assert {"fleet", "pauses", "engine", "counts", "open_runs"} <= set(answer)
+
+
+def test_a_fleet_of_many_pages_is_shown_whole(office, monkeypatch):
+    monkeypatch.setattr("wakeful.cli.status.PAGE", 1)
+    assert len(json.loads(wakeful("status", "--json").stdout)["agents"]) == 2
+
+
+def test_watching_needs_a_terminal(office):
+    assert wakeful("status", "--watch").exit_code == 2
+    assert wakeful("status", "--watch", "--json").exit_code == 2
+
+
+def test_before_the_first_start_it_says_so(nowhere):
+    (nowhere / "fleet.org").write_text("* wren\n:PROPERTIES:\n:RUN: true\n:END:\n")
+    assert "no agents yet" in wakeful("status").stdout

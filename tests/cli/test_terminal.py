@@ -1,0 +1,68 @@
+"""On a real terminal: colours of our own, none of an agent's, and a picture that is redrawn until Ctrl-C."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.office import EVIL, ROOT
+
+ANSI_TITLE = b"\x1b]0;"
+
+
+class Terminal:
+    """A command with a terminal of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.ours, theirs = pty.openpty()
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm-256color", "COLUMNS": "100"}
+        environment.pop("NO_COLOR", None)
+        command = [sys.executable, "-m", "wakeful", *arguments]
+        self.process = subprocess.Popen(command, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+
+    def read(self, until: bytes = b"") -> bytes:
+        """What it shows, until that appears or it has ended."""
+        shown = b""
+        while not until or until not in shown:
+            try:
+                shown += os.read(self.ours, 65_536)
+            except OSError:
+                break
+        return shown
+
+    def end(self) -> int:
+        os.close(self.ours)
+        return self.process.wait(60)
+
+
+@pytest.mark.parametrize("command", [["status"], ["runs"], ["logs", "1"]])
+def test_an_agents_sequences_do_not_reach_it(foul, command):
+    terminal = Terminal(*command)
+    shown = terminal.read()
+    assert terminal.end() == 0
+    assert (b"\x1b[1m" in shown) is (command != ["logs", "1"]), "our own colours do"
+    assert ANSI_TITLE not in shown and b"\x07" not in shown and b"\xc2\x9b" not in shown
+    assert b"\x1b[31mred" not in shown
+
+
+def test_raw_output_is_refused_on_it(foul):
+    terminal = Terminal("logs", "--raw", "1")
+    shown = terminal.read()
+    assert terminal.end() == 2
+    assert b"would let the agent write to your terminal" in shown
+    assert EVIL.encode() not in shown
+
+
+def test_a_watched_status_is_redrawn_until_the_interrupt(foul):
+    terminal = Terminal("status", "--watch")
+    first = terminal.read(b"wren")
+    assert b"wren" in first and ANSI_TITLE not in first
+    assert b"wren" in terminal.read(b"wren"), "drawn again"
+    terminal.process.send_signal(signal.SIGINT)
+    rest = terminal.read()
+    assert terminal.end() == 0
+    assert b"Traceback" not in rest

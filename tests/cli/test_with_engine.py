@@ -1,0 +1,143 @@
+"""The commands and a real engine: asked for, waited for, ended, and used from inside a run."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.office import ROOT, wakeful
+
+FLEET = """\
+#+TITLE: desk
+#+GRACE: 1h
+
+* fine
+:PROPERTIES:
+:RUN: agents/fine.sh
+:END:
+* poor
+:PROPERTIES:
+:RUN: false
+:END:
+* slow
+:PROPERTIES:
+:RUN: sleep 600
+:END:
+* talk
+:PROPERTIES:
+:RUN: agents/talk.sh
+:END:
+"""
+FINE = "#!/bin/sh\necho one\necho two\n"
+TALK = """\
+#!/bin/sh
+wakeful() { "$PYTHON" -m wakeful "$@"; echo "exit $?"; }
+wakeful send fine "from a run"
+wakeful wake fine --reason "look at it"
+wakeful token 2>/dev/null
+wakeful runs 2>/dev/null
+"""
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """An engine as a process of its own, ready; its data folder is what the commands are told."""
+    folder = tmp_path_factory.mktemp("desk")
+    (folder / "fleet.org").write_text(FLEET)
+    (folder / "agents").mkdir()
+    for name, text in (("fine", FINE), ("talk", TALK.replace("$PYTHON", sys.executable))):
+        script = folder / "agents" / f"{name}.sh"
+        script.write_text(text)
+        script.chmod(0o755)
+    command = [sys.executable, "-m", "wakeful", "up", "--port", "0"]
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("WAKEFUL_")}
+    environment = {**ours, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as engine:
+        said = []
+        for line in engine.stderr:
+            said.append(line)
+            if '"ready"' in line:
+                break
+        assert engine.poll() is None, "".join(said)
+        try:
+            yield folder / ".wakeful"
+        finally:
+            engine.terminate()
+            engine.stderr.read()
+
+
+def asked(desk: Path, *arguments: str):
+    return wakeful(*arguments, WAKEFUL_DATA=str(desk))
+
+
+def test_a_tick_is_waited_for_and_its_output_shown(desk):
+    result = asked(desk, "tick", "fine", "--wait")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("fine: run ") and " done after " in result.stdout
+    assert asked(desk, "logs", "-f", "fine").stdout == "one\ntwo\n"
+
+
+def test_a_run_that_fails_exits_1(desk):
+    result = asked(desk, "tick", "poor", "--wait", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["outcome"] == "failed"
+
+
+def test_one_task_is_done_once_and_waited_for(desk):
+    result = asked(desk, "run", "fine", "write a page", "--wait")
+    assert result.exit_code == 0, result.output
+    assert "completed" in asked(desk, "task", "list").stdout
+
+
+def test_a_run_is_seen_at_work_and_ended(desk):
+    run = json.loads(asked(desk, "tick", "slow", "--json").stdout)["run_id"]
+    assert "of 15m" in asked(desk, "status", "slow").stdout
+    result = asked(desk, "kill", str(run), "--wait")
+    assert (result.exit_code, result.stdout) == (0, f"run {run} of slow is over: killed\n")
+
+
+def test_a_pause_now_ends_what_is_under_way_and_refuses_what_is_asked(desk):
+    asked(desk, "tick", "slow")
+    paused = asked(desk, "pause", "slow", "--now", "--reason", "enough")
+    assert paused.exit_code == 0, paused.output
+    assert "asked to end: 1 run" in paused.stdout and "still alive" not in paused.stdout
+    refused = asked(desk, "tick", "slow", "--wait")
+    assert refused.exit_code == 1
+    assert "slow is refused by paused: agent slow is paused by operator: enough" in refused.stdout
+    assert asked(desk, "resume", "slow").stdout == "slow goes on\n"
+
+
+def test_inside_a_run_the_commands_are_the_agents_own(desk):
+    assert asked(desk, "tick", "talk", "--wait").exit_code == 0
+    said = asked(desk, "logs", "talk").stdout.splitlines()
+    assert said[0].endswith("is in the inbox of fine")
+    assert [line for line in said if line.startswith("exit ")] == ["exit 0", "exit 0", "exit 1", "exit 1"]
+    decided = json.loads(asked(desk, "decisions", "fine", "--json").stdout)["items"]
+    (row,) = [row for row in decided if row["from"] == "talk"]
+    assert (row["cause"], row["verdict"]) == ("peer", "admit")
+
+
+def test_a_changed_fleet_file_is_read_at_once(desk):
+    file = desk.parent / "fleet.org"
+    file.write_text(FLEET + "* late\n:PROPERTIES:\n:RUN: true\n:END:\n")
+    reloaded = asked(desk, "reload")
+    assert reloaded.exit_code == 0, reloaded.output
+    assert "late" in asked(desk, "status").stdout
+    file.write_text(FLEET + "* late\n:PROPERTIES:\n:INTERVALL: 3m\n:END:\n")
+    broken = asked(desk, "reload")
+    assert broken.exit_code == 2
+    assert "did you mean INTERVAL?" in broken.stdout
+
+
+def test_the_doctor_finds_the_engine_well(desk):
+    found = {row["name"]: row for row in json.loads(asked(desk, "doctor", "--json").stdout)["findings"]}
+    assert (found["engine"]["level"], found["store"]["level"]) == ("ok", "ok"), found
+
+
+def test_last_of_all_it_is_stopped(desk):
+    assert asked(desk, "stop").stdout == "the engine has stopped\n"
+    assert "no engine" in asked(desk, "status").stdout
+    assert asked(desk, "stop").exit_code == 69

@@ -1,0 +1,27 @@
+"""One desk with a store of its own for each test."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.control.desk import Desk
+from wakeful.store.sqlite import open_sqlite
+
+
+@pytest.fixture(scope="session")
+def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store, made once: laying the tables takes longer than most tests."""
+    path = tmp_path_factory.mktemp("blank") / "store.db"
+    open_sqlite(path, durable=False).close()
+    return path
+
+
+@pytest.fixture
+def desk(blank: Path, tmp_path: Path) -> Iterator[Desk]:
+    database = tmp_path / "store.db"
+    shutil.copyfile(blank, database)
+    desk = Desk(tmp_path, database)
+    yield desk
+    desk.close()

@@ -1,0 +1,193 @@
+"""The real control on a real store behind the real server: what a person and a run are told."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.http.served import KEYS, Served, Stream, serve
+from wakeful.control.control import Control
+from wakeful.control.operations import OPERATIONS
+from wakeful.core.admission import admit
+from wakeful.core.errors import Busy
+from wakeful.core.settlement import settle
+from wakeful.http.auth import run_token
+from wakeful.http.schemas import FORMS
+from wakeful.store.protocol import Finish
+from wakeful.store.sqlite import open_sqlite
+from wakeful.store.writer import Writer
+from wakeful.testing.contracts.store_case import DONE, LEASE, NOW, a_fleet, tick
+
+
+class Beside:
+    def health(self) -> dict[str, object]:
+        return {"ready": True}
+
+    async def reload(self) -> dict[str, object]:
+        return {"changed": []}
+
+    def leave(self, *, drain: bool) -> None: ...
+
+    async def starts_settled(self) -> None: ...
+
+
+class House:
+    """A fleet of two, its store and its server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.runs = folder / "runs"
+        self.writer = Writer(open_sqlite(folder / "wakeful.db", durable=False))
+        self.writer.submit(lambda store: store.declare(a_fleet("wren", "moss"), NOW)).result()
+        self.served: Served = None
+
+    def control(self) -> Control:
+        return Control(self.writer, runs=self.runs, clock=lambda: NOW, beside=Beside(), node="here")
+
+    def begin(self, agent: str) -> tuple[int, int]:
+        """A run under way, and its epoch."""
+        run = self.writer.submit(lambda store: store.decide([tick(agent)], admit, NOW)[0].run).result()
+        orders = self.writer.submit(lambda store: store.claim("here", NOW, LEASE)).result()
+        (self.runs / str(run)).mkdir(parents=True)
+        return run, next(order.run.epoch for order in orders if order.run.id == run)
+
+    def end(self, run: int, epoch: int) -> None:
+        ended = Finish(run=run, epoch=epoch, ending=DONE)
+        self.writer.submit(lambda store: store.finish([ended], settle, NOW)).result()
+
+    def ask(self, *said: Any, **more: Any) -> Any:
+        return self.served.ask(*said, **more)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    house = House(tmp_path)
+    try:
+        with serve(house.control) as house.served:
+            yield house
+    finally:
+        house.writer.close()
+        house.writer.store.close()
+
+
+def test_every_form_has_the_parameters_of_its_operation_and_their_defaults():
+    for name, operation in OPERATIONS.items():
+        parameters = dict(inspect.signature(getattr(Control, name)).parameters)
+        del parameters["self"], parameters["caller"]
+        wanted = {key: each.default for key, each in parameters.items() if "{" + key + "}" not in operation.path}
+        fields = FORMS[name].given.model_fields
+        told = {key: inspect.Parameter.empty if field.is_required() else field.default for key, field in fields.items()}
+        assert told == wanted, name
+
+
+def test_whatever_can_be_read_is_answered(house):
+    run, _ = house.begin("wren")
+    task = house.ask("POST", "/v1/tasks", {"agent": "moss", "title": "count"}).json["id"]
+    wake = house.ask("GET", f"/v1/runs/{run}").json["wake_id"]
+    places = {"agent": "wren", "run": run, "task": task, "wake": wake}
+    for operation in OPERATIONS.values():
+        if operation.method == "GET":
+            assert house.ask("GET", operation.path.format(**places)).status == 200, operation.path
+
+
+def test_a_message_is_sent_once_under_its_key_and_is_in_the_inbox(house):
+    for _ in range(2):
+        key = {"Idempotency-Key": "once"}
+        answer = house.ask("POST", "/v1/agents/wren/messages", {"body": "hello"}, headers=key)
+        assert answer.status == 201
+    other = house.ask("POST", "/v1/agents/wren/messages", {"body": "other", "key": "once"})
+    assert (other.status, other.json["type"]) == (409, "urn:wakeful:error:conflict")
+    inbox = house.ask("GET", "/v1/agents/wren/inbox").json
+    assert [(message["from"], message["body"]) for message in inbox["items"]] == [("operator", "hello")]
+
+
+def test_a_tick_is_accepted_and_one_of_a_paused_agent_refused(house):
+    accepted = house.ask("POST", "/v1/agents/wren/tick")
+    assert (accepted.status, accepted.json["verdict"]) == (202, "admit")
+    assert house.ask("POST", "/v1/agents/moss/pause", {"reason": "holiday"}).status == 200
+    refused = house.ask("POST", "/v1/agents/moss/tick")
+    assert (refused.status, refused.json["verdict"], refused.json["guard"]) == (200, "refuse", "paused")
+
+
+def test_a_name_that_nobody_has_is_told_with_the_nearest(house):
+    for method, target in (("GET", "/v1/agents/wern"), ("POST", "/v1/agents/wern/tick")):
+        answer = house.ask(method, target)
+        assert answer.status == 404
+        assert "wren" in answer.json["detail"]
+    assert house.ask("GET", "/v1/agents/%00").status == 404
+    assert house.ask("GET", "/v1/runs/9223372036854775807").status == 404
+
+
+def test_settings_are_changed_and_a_wrong_one_is_a_mistake(house):
+    changed = house.ask("PATCH", "/v1/agents/wren/settings", {"settings": {"cooldown": "10m"}})
+    assert (changed.status, changed.json["settings"]["cooldown"]["origin"]) == (200, "override")
+    wrong = house.ask("PATCH", "/v1/agents/wren/settings", {"settings": {"cooldwon": "10m"}})
+    assert (wrong.status, "cooldown" in wrong.body.decode()) == (400, True)
+
+
+def test_a_run_acts_as_its_agent_within_its_rights_and_not_after_its_end(house):
+    run, epoch = house.begin("wren")
+    token = run_token(KEYS, run, epoch)
+    assert house.ask("POST", "/v1/agents/moss/messages", {"body": "hi"}, token=token).json["message"]["from"] == "wren"
+    forged = house.ask("POST", "/v1/agents/moss/messages", {"body": "hi", "from": "operator"}, token=token)
+    assert forged.status == 400
+    for name, operation in OPERATIONS.items():
+        if not operation.by_runs and "agent" not in operation.path and name not in ("run", "backup"):
+            path = operation.path.replace("{run}", str(run)).replace("{wake}", "1")
+            assert house.ask(operation.method, path, token=token).status == 403, name
+    assert house.ask("GET", "/v1/agents/moss/inbox", token=token).status == 403
+    assert house.ask("GET", "/v1/stream", token=token).status == 403
+    assert house.ask("GET", f"/v1/runs/{run}/log", token=token).status == 403
+    assert house.ask("GET", "/v1/status", token=run_token(KEYS, run, epoch + 1)).status == 401
+    house.end(run, epoch)
+    assert house.ask("GET", "/v1/status", token=token).status == 401
+
+
+def test_the_output_of_a_run_is_streamed_as_it_is_written_until_the_run_has_ended(house):
+    run, epoch = house.begin("wren")
+    with (
+        (house.runs / str(run) / "stdout").open("w", buffering=1) as out,
+        Stream(house.served, f"/v1/runs/{run}/log") as log,
+    ):
+        frames = iter(log)
+        out.write("first\n")
+        assert next(frames).data["text"] == "first\n"
+        out.write("zwölf\n")
+        assert next(frames).data["text"] == "zwölf\n"
+        house.end(run, epoch)
+        assert [frame.event for frame in frames] == ["over"]
+
+
+def test_events_are_streamed_as_they_are_committed_and_resumed_without_a_gap(house):
+    with Stream(house.served, "/v1/stream") as stream:
+        frames = iter(stream)
+        run, epoch = house.begin("wren")
+        told = [next(frames) for _ in range(2)]
+        assert [frame.event for frame in told] == ["decided", "started"]
+    house.end(run, epoch)
+    with Stream(house.served, "/v1/stream", last=told[0].id) as stream:
+        frames = iter(stream)
+        assert [next(frames).event for _ in range(2)] == ["started", "ended"]
+    with Stream(house.served, "/v1/stream?after=0&kinds=ended&agent=wren") as stream:
+        frame = next(iter(stream))
+        assert (frame.event, frame.data["run_id"]) == ("ended", run)
+
+
+def test_a_commit_is_told_at_once_and_not_at_the_next_look(house, monkeypatch):
+    monkeypatch.setattr("wakeful.http.live.LOOK_AT_EVENTS", 60.0)
+    with Stream(house.served, "/v1/stream") as stream:
+        frames = iter(stream)
+        for agent in ("wren", "moss"):
+            house.ask("POST", f"/v1/agents/{agent}/tick")
+            assert next(frames).data["agent"] == agent
+
+
+def test_a_store_that_is_locked_is_busy_and_the_server_lives(house):
+    async def locked(*_: Any) -> None:
+        raise Busy("the database is locked by another process")
+
+    house.writer.write = locked
+    answer = house.ask("POST", "/v1/agents/wren/messages", {"body": "x"})
+    assert (answer.status, answer.json["type"]) == (503, "urn:wakeful:error:busy")
+    assert house.ask("GET", "/v1/status").status == 200

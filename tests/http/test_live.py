@@ -1,0 +1,117 @@
+"""Streams: nothing is left out, nothing is told twice, and none outlives its reason."""
+
+import pytest
+
+from tests.http.served import KEYS, Stream, head, raw, serve
+from tests.http.stub import Stub
+from wakeful.control.callers import Caller, Forbidden
+from wakeful.core.errors import Unknown
+from wakeful.http.auth import run_token
+
+
+class Printer:
+    """The output of a run that has printed `texts` so far; each look after that finds the next of `later`."""
+
+    def __init__(self, text: str, *later: str) -> None:
+        self.text = text
+        self.later = list(later)
+        self.asked: list[int] = []
+
+    def __call__(self, *, run: int, stream: str, offset: int, limit: int = 10) -> dict[str, object]:
+        self.asked.append(offset)
+        over = not self.later
+        piece = self.text[offset : offset + limit]
+        if not piece and self.later:
+            self.text += self.later.pop(0)
+        return {"offset": offset, "next_offset": offset + len(piece), "text": piece, "over": over}
+
+
+def test_the_output_of_a_run_is_followed_until_it_is_over(served, control):
+    control.answers["output"] = Printer("first\nsecond\nthird\n", "fourth\n", "fifth")
+    with Stream(served, "/v1/runs/12/log") as log:
+        assert log.answer.getheader("content-type").startswith("text/event-stream")
+        frames = list(log)
+    assert "".join(frame.data["text"] for frame in frames[:-1]) == "first\nsecond\nthird\nfourth\nfifth"
+    assert [frame.id for frame in frames[-2:]] == ["31", "31"]
+    assert (frames[-1].event, frames[-1].data) == ("over", {"run": 12, "stream": "stdout", "next_offset": 31})
+
+
+def test_what_a_run_printed_last_is_not_lost_to_its_end(served, control):
+    """It may come between the look at the file and the look at the run."""
+    pages = iter([("", False), ("", True), ("last words", True), ("", True), ("", True)])
+
+    def output(*, offset: int, **_: object) -> dict[str, object]:
+        text, over = next(pages)
+        return {"text": text, "next_offset": offset + len(text), "over": over}
+
+    control.answers["output"] = output
+    with Stream(served, "/v1/runs/12/log") as log:
+        assert [frame.data.get("text") for frame in log] == ["last words", None]
+
+
+def test_a_log_goes_on_where_it_was_cut_off(served, control):
+    control.answers["output"] = printer = Printer("0123456789abcdef")
+    with Stream(served, "/v1/runs/12/log?stream=stderr&offset=3", last="10") as log:
+        assert [frame.data.get("text") for frame in log] == ["abcdef", None]
+    assert printer.asked[0] == 10
+    assert control.asked[0].parameters["stream"] == "stderr"
+    with Stream(served, "/v1/runs/12/log?offset=14") as log:
+        assert [frame.data.get("text") for frame in log] == ["ef", None]
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "9" * 19, "9" * 5_000, "1 2", "²", "0x1"])
+def test_an_id_that_we_never_gave_is_a_mistake(last, served, control):
+    for target in ("/v1/runs/1/log", "/v1/stream"):
+        answer = served.ask("GET", target, headers={"Last-Event-ID": last})
+        assert (answer.status, answer.json["type"]) == (400, "urn:wakeful:error:mistake")
+    assert control.asked == []
+
+
+@pytest.mark.parametrize(("error", "status"), [(Unknown("no run 1"), 404), (Forbidden("no"), 403)])
+def test_before_a_stream_begins_an_error_is_a_problem_like_any_other(error, status, served, control):
+    control.answers["output"] = control.answers["events"] = error
+    for target in ("/v1/runs/1/log", "/v1/stream"):
+        answer = served.ask("GET", target)
+        assert answer.status == status
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_stream_that_breaks_is_cut_off_and_logged_and_can_be_taken_up_again(served, control, caplog):
+    def output(*, offset: int, **_: object) -> dict[str, object]:
+        if offset:
+            raise ZeroDivisionError("a fault of ours")
+        return {"text": "begun", "next_offset": 5, "over": False}
+
+    control.answers["output"] = output
+    with served.connect() as connection:
+        connection.sendall(head(served.port, line="GET /v1/runs/1/log HTTP/1.1"))
+        received = raw(connection)
+    assert b"id: 5\nevent: output\n" in received
+    assert not received.endswith(b"\r\n0\r\n\r\n"), "it ended as if it were whole"
+    assert "a fault of ours" in caplog.text
+    assert served.ask("GET", "/healthz").status == 200
+
+
+def test_a_stream_ends_when_the_run_whose_token_opened_it_is_over():
+    control = Stub()
+    control.open[(12, 3)] = Caller(name="wren", run=12, epoch=3)
+    control.answers["events"] = {"items": [], "next": None}
+    control.answers["output"] = {"text": "", "next_offset": 0, "over": False}
+    token = run_token(KEYS, 12, 3)
+    with serve(lambda: control) as served:
+        for target in ("/v1/runs/12/log", "/v1/stream"):
+            control.open[(12, 3)] = Caller(name="wren", run=12, epoch=3)
+            with Stream(served, target, token=token) as stream:
+                control.open.clear()
+                assert list(stream) == []
+
+
+def test_a_reader_that_goes_leaves_nothing_running():
+    control = Stub()
+    control.answers["output"] = {"text": "x" * 100, "next_offset": 0, "over": False}
+    with serve(lambda: control) as served:
+        with Stream(served, "/v1/runs/1/log") as log:
+            assert next(iter(log)).event == "output"
+        # The server notices on its own; the stop in `serve` would wait for it otherwise.
+        while served.server._state.tasks:
+            served.ask("GET", "/healthz")

@@ -1,0 +1,170 @@
+"""Every operation has its route, and hands on exactly what was said."""
+
+import re
+
+import pytest
+from fastapi.routing import APIRoute
+
+from tests.http.served import KEYS
+from wakeful.control.callers import OPERATOR
+from wakeful.control.operations import OPERATIONS, request
+from wakeful.http.app import build
+from wakeful.http.entry import OPEN_PATHS
+
+# What each operation is asked with here: all of its parameters, none with its default.
+SAID = {
+    "status": {},
+    "agents": {"after": "moss", "limit": 7},
+    "agent": {"agent": "wren"},
+    "tick": {"agent": "wren", "reason": "now", "key": "k"},
+    "wake": {"agent": "wren", "reason": "now", "body": "look", "key": "k"},
+    "send": {
+        "agent": "wren",
+        "body": "hello",
+        "subject": "s",
+        "type": "question",
+        "priority": "high",
+        "key": "k",
+        "reply_to": 4,
+    },
+    "inbox": {"agent": "wren", "state": "closed", "after": 3, "limit": 5},
+    "at": {"agent": "wren", "when": "in 20m", "reason": "later"},
+    "why": {"agent": "wren", "cause": "peer", "at": "2026-01-01T00:00:00Z"},
+    "forecast": {"agent": "wren", "n": 3, "outcome": "no_work", "run_length": "5m"},
+    "settings": {"agent": "wren"},
+    "set": {"agent": "wren", "settings": {"cooldown": "10m", "burst": None}},
+    "pause_agent": {"agent": "wren", "reason": "holiday", "duration": "2h", "now": True},
+    "resume_agent": {"agent": "wren", "owner": "operator"},
+    "pause": {"reason": "holiday", "duration": "2h", "now": True},
+    "resume": {"owner": "operator"},
+    "runs": {"agent": "wren", "open": True, "before": 9, "limit": 3},
+    "show_run": {"run": 12},
+    "kill": {"run": 12, "at_once": True},
+    "output": {"run": 12, "stream": "stderr", "offset": 10, "limit": 100},
+    "decisions": {"agent": "wren", "verdict": "refuse", "before": 9, "limit": 3},
+    "decision": {"wake": 3},
+    "events": {"after": 5, "agent": "wren", "kinds": ["ended", "started"], "limit": 2},
+    "run": {"agent": "wren", "prompt": "write", "title": "t", "timeout": "5m", "key": "k"},
+    "add_task": {
+        "agent": "wren",
+        "role": "writer",
+        "title": "t",
+        "description": "d",
+        "payload": {"a": [1, None, "x"]},
+        "priority": "low",
+        "tags": ["x"],
+        "key": "k",
+        "causal_key": "c",
+        "depends_on": [1, 2],
+        "not_before": "2026-01-01T00:00:00Z",
+        "max_retries": 0,
+    },
+    "tasks": {"agent": "wren", "state": "dead", "after": 3, "limit": 5},
+    "task": {"task": 3},
+    "reload": {},
+    "stop": {"drain": True},
+    "backup": {"path": "copy.db"},
+}
+
+
+def routes(app) -> list[APIRoute]:
+    return [route for route in every(app.routes) if getattr(route, "methods", None)]
+
+
+def every(some):
+    for route in some:
+        inner = getattr(route, "routes", None) or getattr(getattr(route, "original_router", None), "routes", None)
+        yield from every(inner) if inner else [route]
+
+
+def filled(path: str) -> str:
+    """The path with a name or a number for each of its places."""
+    return re.sub(r"\{(\w+)\}", lambda found: "wren" if found[1] == "agent" else "1", path)
+
+
+def test_every_operation_has_its_route(control):
+    known = {(method, route.path) for route in routes(build(control, keys=KEYS, hosts=())) for method in route.methods}
+    assert {(operation.method, operation.path) for operation in OPERATIONS.values()} <= known
+    assert {("GET", "/v1/runs/{run}/log"), ("GET", "/v1/stream"), ("GET", "/healthz"), ("GET", "/readyz")} <= known
+
+
+def test_every_route_but_health_refuses_whoever_has_no_token(served, control):
+    asked = [(method, filled(route.path)) for route in routes(served.app) for method in route.methods]
+    assert len(asked) > len(OPERATIONS)
+    refused = {path for method, path in asked if served.ask(method, path, token=None).status == 401}
+    assert {path for _, path in asked} - refused == OPEN_PATHS
+    assert control.asked == []
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_is_asked_with_all_that_was_said_and_nothing_else(name, served, control):
+    made = request(name, SAID[name])
+    answer = served.ask(made.method, made.target, made.body)
+    assert answer.status in (200, 201, 202), answer.body
+    assert answer.json == {}
+    assert control.asked == [(name, OPERATOR, SAID[name])]
+
+
+@pytest.mark.parametrize("name", ["pause", "resume", "pause_agent", "kill", "reload", "stop", "tick", "wake"])
+def test_a_body_that_would_say_nothing_may_be_left_out(name, served, control):
+    operation = OPERATIONS[name]
+    assert served.ask(operation.method, filled(operation.path)).status in (200, 202)
+    assert set(control.asked[0].parameters) <= {"agent", "run"}
+
+
+def test_an_accepted_wake_is_202_and_a_refused_one_an_answer_like_any_other(served, control):
+    for verdict, status in (("admit", 202), ("defer", 202), ("refuse", 200)):
+        control.answers["wake"] = {"verdict": verdict}
+        assert served.ask("POST", "/v1/agents/wren/wake", {}).status == status
+
+
+def test_the_idempotency_header_is_the_key_and_two_different_keys_are_a_mistake(served, control):
+    named = {"Idempotency-Key": "mine"}
+    assert served.ask("POST", "/v1/agents/wren/messages", {"body": "x"}, headers=named).status == 201
+    assert control.asked[-1].parameters == {"agent": "wren", "body": "x", "key": "mine"}
+    assert served.ask("POST", "/v1/agents/wren/messages", {"body": "x", "key": "mine"}, headers=named).status == 201
+    assert served.ask("POST", "/v1/agents/wren/messages", {"body": "x", "key": "other"}, headers=named).status == 400
+
+
+def test_several_kinds_of_events_may_be_asked_for_in_either_spelling(served, control):
+    for target in ("/v1/events?kinds=ended,started", "/v1/events?kinds=ended&kinds=started"):
+        assert served.ask("GET", target).status == 200
+        assert control.asked[-1].parameters == {"kinds": ["ended", "started"]}
+
+
+def test_a_name_with_a_slash_in_it_reaches_no_other_route(served, control):
+    assert served.ask("GET", request("agent", {"agent": "../runs"}).target).status == 404
+    assert control.asked == []
+
+
+def test_health_says_nothing_but_whether(served, control):
+    assert served.ask("GET", "/healthz", token=None).json == {"status": "alive"}
+    assert served.ask("GET", "/readyz", token=None).json == {"status": "ready"}
+    control.beside.ready = False
+    unready = served.ask("GET", "/readyz", token=None)
+    assert (unready.status, unready.json["detail"]) == (503, "")
+    assert b"secret" not in unready.body
+    control.beside = None
+    assert served.ask("GET", "/readyz", token=None).status == 503
+
+
+def test_the_description_names_every_status_and_never_422(served):
+    described = served.ask("GET", "/openapi.json").json
+    for path, methods in described["paths"].items():
+        for operation in methods.values():
+            assert "422" not in operation["responses"], path
+            if path not in OPEN_PATHS:
+                assert {"400", "401", "403", "404", "421", "503"} <= set(operation["responses"]), path
+                assert operation["security"] == [{"token": []}]
+    tick = described["paths"]["/v1/agents/{agent}/tick"]["post"]
+    assert {"200", "202", "413", "415"} <= set(tick["responses"])
+    assert tick["operationId"] == "tick"
+    assert "ValidationError" not in str(described["components"])
+
+
+def test_the_description_itself_needs_a_token(served):
+    assert served.ask("GET", "/openapi.json", token=None).status == 401
+
+
+def test_what_is_said_here_covers_every_operation():
+    assert set(SAID) == set(OPERATIONS)
