@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.runs import Ending, ErrorClass, Outcome, Result, describe, is_attempt, read_outcome, says_no_work
+from wakeful.core.runs import (
+    Ending,
+    ErrorClass,
+    Outcome,
+    Result,
+    describe,
+    is_attempt,
+    read_outcome,
+    says_no_work,
+    summarise,
+)
 from wakeful.core.standing import Spend
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -168,3 +178,11 @@ def test_nothing_turns_a_process_that_did_not_exit_0_into_a_success(ending):
 def test_killed_means_the_wall_clock_a_lost_run_or_a_hand_of_ours(ending):
     by_us = bool(ending.by or ending.timed_out or ending.lost)
     assert (read_outcome(ending) is KILLED) is by_us
+
+
+def test_a_run_is_summed_up_by_its_summary_else_by_the_first_line_that_it_printed():
+    assert summarise(Ending(exit_code=0, output="\n  read two letters \nand a card")) == "read two letters"
+    declared = Result(outcome="done", summary="two letters")
+    assert summarise(Ending(exit_code=0, output="read", result=declared)) == "two letters"
+    assert summarise(Ending(exit_code=1)) == ""
+    assert summarise(Ending(exit_code=0, output="x" * 1000)) == "x" * 200 + "…"

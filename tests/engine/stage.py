@@ -9,6 +9,7 @@ import functools
 import os
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -193,11 +194,16 @@ class Stage:
 
     async def up(self, prepared: Callable[[Counted], None] = lambda access: None) -> Engine:
         """A new engine that knows nothing but what is on the stage; its access is prepared before it starts."""
-        self.access = Counted(self.store)
+        engine = self.make()
         prepared(self.access)
+        await engine.start()
+        return engine
+
+    def make(self) -> Engine:
+        """An engine that has yet to start."""
+        self.access = Counted(self.store)
         file = FleetFile(self.folder / "fleet.org")
         self.engine = Engine(self.access, self.carrier, file, self.clock, "here", self.data)
-        await self.engine.start()
         return self.engine
 
     async def crash(self) -> None:
@@ -256,6 +262,10 @@ class Stage:
     def beats(self, name: str | None = None) -> list[float]:
         """When that agent, or anybody, was executed, in seconds."""
         return [seen.at for seen in self.seen if name in (None, seen.agent)]
+
+    def waits(self, name: str | None = None) -> list[float]:
+        """The seconds from each execution to the next."""
+        return [round(later - sooner, 3) for sooner, later in pairwise(self.beats(name))]
 
     def walk(self, name: str = "wren") -> list[str]:
         """The day as it was lived: `state hits` of each execution."""

@@ -32,7 +32,7 @@ async def test_a_day_without_work_collapses_repeats_skips_no_state_and_backs_off
     # Each state once. The rest leaves the streak as it is; its gate has long been open again when it comes round.
     loop = ["wake_add 0", "wake_audit 0", "rem 0", "wake_plan 0"]
     assert stage.walk() == (loop * 4)[: len(stage.walk())]
-    waits = [round(later - sooner - 1) for sooner, later in zip(stage.beats(), stage.beats()[1:], strict=False)]
+    waits = [wait - 1 for wait in stage.waits()]
     #         add  audit rem  plan add  audit rem   plan  add, and so on at the cap
     assert waits[:10] == [60, 120, 120, 240, 480, 960, 960, 1800, 1800, 1800]
 
@@ -43,7 +43,7 @@ async def test_an_idle_agent_on_a_breather_sleeps_deeper_up_to_half_an_hour(stag
     stage.one_after_another(done(), no_work(), duration=SECOND)
     await stage.up()
     await stage.hours(3)
-    waits = [round(later - sooner - 1) for sooner, later in zip(stage.beats(), stage.beats()[1:], strict=False)]
+    waits = [wait - 1 for wait in stage.waits()]
     assert waits[:8] == [45, 60, 120, 240, 480, 960, 1800, 1800]
 
 
@@ -53,7 +53,7 @@ async def test_one_done_after_a_long_idleness_is_hot_again(stage):
     stage.one_after_another(*[no_work()] * 6, done(), duration=SECOND)
     await stage.up()
     await stage.hours(2)
-    waits = [round(later - sooner - 1) for sooner, later in zip(stage.beats(), stage.beats()[1:], strict=False)]
+    waits = [wait - 1 for wait in stage.waits()]
     assert waits[5:9] == [1800, 45, 45, 45]
     assert stage.standing().idle_streak == 0
 
@@ -122,9 +122,7 @@ async def test_a_manual_tick_passes_a_closed_gate_and_no_timer_does(stage):
 @lived
 async def test_five_beats_that_fail_in_a_row_quarantine_the_agent_and_nobody_else(stage):
     stage.declare(heading("moss", interval="10m"), heading("wren", interval="10m"))
-    stage.script = lambda order: Plan(
-        duration=MINUTE, ending=CRASHED if order.run.agent == "wren" else done("fine")
-    )
+    stage.script = lambda order: Plan(duration=MINUTE, ending=CRASHED if order.run.agent == "wren" else done("fine"))
     await stage.up()
     await stage.hours(3)
     assert stage.outcomes("wren") == ["failed"] * 5
@@ -227,6 +225,14 @@ async def test_where_an_agent_stands_can_be_read_while_it_runs(stage):
     assert row.standing.last_ended_at.replace(microsecond=0) == START + timedelta(seconds=780)
     assert engine.health()["holding"] == [row.run.id]
     assert engine.health()["ready"]
+    # When it is over: it does not run, it ran last just now, and it runs next in ten minutes, at the next place.
+    await stage.until(1500)
+    (row,) = stage.store.overview()
+    last, due = row.standing.last_ended_at, row.standing.due_at
+    assert row.run is None
+    assert last.replace(microsecond=0) == START + timedelta(seconds=1440)
+    assert due - last == 10 * MINUTE
+    assert row.standing.position.state == "wake_audit"
 
 
 @lived

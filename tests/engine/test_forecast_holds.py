@@ -25,8 +25,8 @@ from wakeful.engine import declarations, loop, retention, telling
 from wakeful.testing.loop import LoopClock, live
 from wakeful.testing.runner import Plan
 
-FLEETS, PORTIONS = 200, 10
-BEATS, HORIZON = 12, timedelta(days=7)
+FLEETS, PORTIONS = 200, 8
+BEATS, HORIZON = 8, timedelta(days=7)
 # A scripted guardian looks at its clock a microsecond late, so that each run is a little longer than foretold. Nothing
 # else may come between: the least that any rule moves a beat by is a second.
 TOLERANCE = timedelta(milliseconds=1)
@@ -114,7 +114,7 @@ def draw_agent(dice: Random, name: str, zone: str, start: datetime) -> dict[str,
         keys["budget_tokens"] = "4000"
     if dice.random() < 0.25:
         keys["max_minutes_per_day"] = dice.choice(("1", "8", "30"))
-    if dice.random() < 0.3:
+    if dice.random() < 0.4:
         keys["burst"] = dice.choice(("2/30m", "3/1h", "5/2h"))
     if dice.random() < 0.4:
         keys["max_failures"] = str(dice.randint(1, 8))

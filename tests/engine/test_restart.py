@@ -77,8 +77,8 @@ async def test_a_day_with_a_crash_in_every_pause_is_the_same_day(stage):
     # Two adds, the third finds nothing; audit, rest; the plan finds nothing and is over; and so on.
     assert stage.walk()[:6] == ["wake_add 0", "wake_add 1", "wake_add 2", "wake_audit 0", "rem 0", "wake_plan 0"]
     assert stage.walk()[6:8] == ["wake_add 0", "wake_add 1"]
-    assert len(stage.store.runs(limit=1000)) == len(stage.seen) == len(stage.outcomes()) + len(
-        stage.store.runs(open=True)
+    assert (
+        len(stage.store.runs(limit=1000)) == len(stage.seen) == len(stage.outcomes()) + len(stage.store.runs(open=True))
     )
 
 

@@ -20,6 +20,7 @@ from wakeful.core.standing import Standing
 from wakeful.runners import protocol
 from wakeful.runners.line import NurseryGone
 from wakeful.runners.protocol import BRIEFING, BRIEFING_JSON, EXIT, STARTED, STDOUT, Found
+from wakeful.runners.record import TASKS
 from wakeful.testing.contracts.runner_case import real
 
 HANDLERS = """
@@ -230,7 +231,9 @@ async def test_a_run_that_was_vetoed_never_starts(yard, agent):
 @real
 async def test_a_handler_that_is_long_in_importing_can_be_vetoed_at_once_and_is_not_called(yard):
     slow = 'import os, time\nwhile not os.path.exists(os.environ["WAKEFUL_ROOT"] + "/enough"):\n    time.sleep(0.01)\n'
-    yard.write("slow.py", slow + 'def proof(run):\n    open(os.environ["WAKEFUL_ROOT"] + "/called", "w").close()\n')
+    yard.write(
+        "slow.py", slow + 'def proof(run):\n    open(os.environ["WAKEFUL_ROOT"] + "/called", "a").write(str(run.id))\n'
+    )
     start = asyncio.ensure_future(yard.carrier.carry(a_beat(a_handler("slow:proof"), 1)))
     await yard.until(lambda: list(yard.data.glob("workers/*/started")), "the worker to begin")
     assert not start.done() and yard.carrier.find(1) is Found.unstarted
@@ -238,8 +241,9 @@ async def test_a_handler_that_is_long_in_importing_can_be_vetoed_at_once_and_is_
     assert (await (await start).wait()).by == "veto"
     yard.write("enough", "")
     ending = await carried(yard, a_beat(a_handler("slow:proof"), 2))
+    await yard.until((yard.run_folder(1) / TASKS).exists, "the first worker to come up and find the veto")
     assert (ending.exit_code, yard.carrier.find(1)) == (0, Found.unstarted)
-    assert (yard.root / "called").exists()
+    assert (yard.root / "called").read_text() == "2"
 
 
 # ---- quiet beats

@@ -132,14 +132,14 @@ async def test_whoever_stops_asking_at_any_moment_leaves_nothing_running(yard):
 @real
 async def test_a_check_ends_with_the_carrier_that_asks(yard):
     asking = asyncio.ensure_future(yard.carrier.check(a_process("true", check="sleep 60")))
-    await yard.until(lambda: identify(yard.data / "checks" / "wren"), "the check to begin")
+    await yard.until(lambda: list(yard.data.glob("checks/wren/*/started")), "the check to begin")
     await yard.carrier.close()
     assert (await asking).wake
 
 
 @real
 async def test_what_an_engine_left_that_was_killed_while_it_asked_is_ended_before_the_next_check(yard):
-    folder = yard.data / "checks" / "wren"
+    folder = yard.data / "checks" / "wren" / "before"
     before = ProcessRunner()
     await before.start(yard.assign(["/bin/sleep", "60"], folder=folder))
     await before.close()

@@ -1,19 +1,13 @@
 """The group-commit writer: durable first, then told; each call a part of its own; the group a matter of speed only."""
 
 import asyncio
-import threading
-from concurrent.futures import Future
-from datetime import UTC, datetime
 
 import apsw
 import pytest
 
-from wakeful.core.agents import Agent, Fleet
+from tests.store.desk import PATIENCE, DiskFull, record
 from wakeful.core.errors import Busy, Conflict
-from wakeful.core.items import Kind, NewItem, Origin
-from wakeful.store.protocol import Recorded
-from wakeful.store.sqlite import open_sqlite
-from wakeful.store.writer import MOST_IN_GROUP, Writer
+from wakeful.store.writer import MOST_IN_GROUP
 
 # ---- sharing
 

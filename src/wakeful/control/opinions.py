@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from wakeful.control.base import Base, Target, chosen, find, find_one, must_be_own
+from wakeful.control.base import NEWEST, Base, Target, chosen, find, find_one, must_be_own
 from wakeful.control.callers import Caller
 from wakeful.control.decided import last_decision
 from wakeful.control.moments import read_moment
 from wakeful.control.rows import Row, expected_row, listing, opinion_row, time_or_none
 from wakeful.core.admission import Opinion, explain
 from wakeful.core.agents import Limits
-from wakeful.core.codec import read_time, write_time
+from wakeful.core.codec import write_time
 from wakeful.core.errors import Mistake
 from wakeful.core.facts import Facts
 from wakeful.core.forecast import forecast
@@ -28,7 +28,7 @@ from wakeful.core.items import State
 from wakeful.core.runs import Outcome
 from wakeful.core.wakes import Cause, Subject, Verdict, VerdictKind, Wake, defer
 from wakeful.fleet import values
-from wakeful.store.protocol import AgentRow, Store
+from wakeful.store.protocol import Store
 
 MOST_EXPECTED = 1_000
 _PAGE = 500
@@ -108,20 +108,23 @@ class Opinions(Base):
             must_be_own(caller, Target(agent, (row,)), "the forecast")
             wake = Wake(agent=agent, cause=Cause.timer, subject=Subject.beat, requested_at=now)
             why = store.why(wake, now)
-            known = replace(row.agent, one_offs=_one_offs(store, row))
+            names = dict.fromkeys((row.agent.name, row.agent.address))
             beats = forecast(
-                row.standing, known, why.limits, now, n, outcome=ending, run_length=length, facts=why.facts
+                row.standing,
+                row.agent,
+                why.limits,
+                now,
+                n,
+                outcome=ending,
+                run_length=length,
+                facts=why.facts,
+                pauses=why.pauses,
+                waiting=[wake for name in names for wake in store.wakes(agent=name, state="waiting")],
+                runs=store.runs(agent=row.agent.name, before=NEWEST, limit=why.limits.burst + 1),
             )
             return listing(map(expected_row, beats))
 
         return await self.access.read(read)
-
-
-def _one_offs(store: Store, row: AgentRow) -> tuple[datetime, ...]:
-    """Those that wait: the declared ones, and what an operator asked for beside them."""
-    names = dict.fromkeys((row.agent.name, row.agent.address))
-    waiting = [wake.wake for name in names for wake in store.wakes(agent=name, state="waiting")]
-    return tuple(read_time(wake.slot) for wake in waiting if wake.one_off)
 
 
 # ---- the question, now

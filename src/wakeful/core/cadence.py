@@ -70,10 +70,17 @@ def first_beat(
 
 
 def resume_beat(
-    due_at: datetime, cadence: Cadence, boot: datetime, grace: timedelta, zone: ZoneInfo | None = None
+    due_at: datetime,
+    cadence: Cadence,
+    boot: datetime,
+    grace: timedelta,
+    zone: ZoneInfo | None = None,
+    idle_streak: int | None = None,
 ) -> datetime:
-    """The stored due instant after a restart. A schedule's longest wait is known only with its zone."""
-    longest = boot + max(cadence.base or timedelta(), LONGEST_BACKOFF, grace)
+    """The stored due instant after a restart. A schedule's longest wait is known only with its zone, an idle agent's
+    only with its streak."""
+    rest = LONGEST_BACKOFF if idle_streak is None else backoff(idle_streak)
+    longest = boot + max(cadence.base or timedelta(), rest, grace)
     if cadence.schedule is not None:
         bound = due_at if zone is None else _not_before(cadence.schedule, boot, LONGEST_BACKOFF, zone)
         # A clock set back by a little must not fire an instant twice; one that was plainly wrong must not stop us.

@@ -90,9 +90,9 @@ def forecast(
     waiting: Sequence[Waiting] | None = None,
     runs: Sequence[Ran] | None = None,
 ) -> list[Expected]:
-    """`facts` and `pauses` are those of `why`. `waiting` are the agent's wakes that wait, `runs` its latest runs, those of
-    its burst window at least. Without them only declared one-offs wait, no beat is under way, and the starts that the
-    facts count are supposed to lie evenly in the window."""
+    """`facts` and `pauses` are those of `why`. `waiting` are the agent's wakes that wait, `runs` its latest runs, at
+    least those of its burst window. Without them only declared one-offs wait, no beat is under way, and the starts
+    that the facts count are supposed to lie evenly in the window."""
     if not agent.enabled:
         return []
     known = facts or Facts(now=now)
@@ -218,8 +218,14 @@ class _Future:
             reason = "a run was under way"
         elif verdict.guard == "burst" and self.clock < self.guessed_until:
             reason += ", if those of the past were spread evenly"
-        at = verdict.until if foreseen else None
-        return replace(beat, at=at, guard=verdict.guard or "", held=(*beat.held, reason))
+        # Recorded only now, it stands behind all that were recorded before at the same instant.
+        id = beat.wake.id or 1 + max((other.wake.id for other in self.waiting), default=0)
+        return _Beat(
+            replace(beat.wake, id=id),
+            at=verdict.until if foreseen else None,
+            guard=verdict.guard or "",
+            held=(*beat.held, reason),
+        )
 
     def _new_day(self) -> None:
         """Totals are kept by the day: the agent's own, and of the fleet's money the fleet's."""

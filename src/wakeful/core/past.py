@@ -154,7 +154,7 @@ class Past:
         for life in self.lives.values():
             due, zone = life.standing.due_at, ZoneInfo(life.agent.timezone)
             if due is not None:
-                due = resume_beat(due, life.agent.cadence, event.at, grace, zone)
+                due = resume_beat(due, life.agent.cadence, event.at, grace, zone, life.standing.idle_streak)
                 life.standing = replace(life.standing, due_at=due)
 
     def _paused(self, event: Event, told: dict[str, Any]) -> None:

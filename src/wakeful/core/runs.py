@@ -97,6 +97,9 @@ _NO_WORK = re.compile(r"\s*NO-WORK(?=$|[\s:.,])", re.IGNORECASE)
 _SILENT = re.compile(r"\s*(\[SILENT\]|NO_REPLY)(?=$|\s)")
 _HEARTBEAT_SLACK = 300
 
+# Of what an agent only printed, this much stands for it in a list.
+LONGEST_SUMMARY = 200
+
 
 def says_no_work(text: str) -> bool:
     """Whether a text result declares that there was nothing to do."""
@@ -126,6 +129,14 @@ def read_outcome(ending: Ending) -> Outcome:
 def is_attempt(ending: Ending) -> bool:
     """An end that we brought about ourselves is nobody's failure."""
     return ending.by is None
+
+
+def summarise(ending: Ending) -> str:
+    """What the run says of itself: its declared summary, else the first line that it printed."""
+    if ending.result is not None and ending.result.summary:
+        return ending.result.summary
+    first = next((line.strip() for line in ending.output.splitlines() if line.strip()), "")
+    return first if len(first) <= LONGEST_SUMMARY else f"{first[:LONGEST_SUMMARY]}…"
 
 
 def describe(ending: Ending) -> str:

@@ -89,6 +89,13 @@ class Conductor:
         if not self._leaving:
             self._follow(conducted, self._find_again(conducted))
 
+    def look_for(self, rows: Sequence[RunRow]) -> None:
+        """Runs of ours that are open in the store, and of which we may never have heard: an answer can get lost."""
+        for row in rows:
+            if row.id not in self._open and row.state == "running":
+                conducted = Conducted(row.id, row.epoch, row.agent)
+                self._follow(conducted, self._find_again(conducted))
+
     async def _find_again(self, conducted: Conducted) -> None:
         await asyncio.sleep(LONGEST_REST)
         if not await self._never_started(conducted):

@@ -39,7 +39,8 @@ class Words(logging.Formatter):
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    return json.dumps(text, ensure_ascii=False) if " " in text else text
+    # A line break in what an agent says must not look like a line of ours.
+    return json.dumps(text, ensure_ascii=False) if any(map(str.isspace, text)) else text
 
 
 def set_up(stream: IO[str] | None = None, *, level: int = logging.INFO) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 
 from wakeful.core.admission import admit
 from wakeful.core.orders import Order
-from wakeful.core.wakes import Wake
+from wakeful.core.wakes import Cause, Wake
 from wakeful.engine.clock import LONGEST, Clock, Jumps, Nudge
 from wakeful.engine.conduct import Conductor
 from wakeful.engine.holds import PauseFile
@@ -62,16 +62,23 @@ class Loop:
         self._jumps = Jumps(clock)
         self._draining = False
         self._turning = asyncio.Lock()
+        self._jumped = False
         self.nudge = Nudge()
         self.turns = 0
         self.last_turn: float = clock.elapsed()
         access.watch(self.nudge.ring)
 
     async def run(self) -> None:
+        await self._resync()
         while True:
             async with self._turning:
                 next_at = await self.turn()
-            await self._rest(next_at)
+            if await self._rest(next_at):
+                await self._resync()
+
+    async def _resync(self) -> None:
+        """After a failure of ours, and now and then: a claim may have been committed without our hearing of it."""
+        self._conductor.look_for(await self._access.read(lambda store: store.runs(open=True, limit=1_000_000)))
 
     async def only_settle(self) -> None:
         """From now on nothing is decided; ends that are asked for are still passed on. What has been decided in a
@@ -83,6 +90,8 @@ class Loop:
 
     async def turn(self) -> datetime | None:
         """Everything that can be done at this instant; when to look again."""
+        if self._jumped:
+            await self._clock_set()
         await self._pause_file.obey()
         await self._conductor.stop_asked()
         if self._draining:
@@ -91,7 +100,9 @@ class Loop:
         for _ in range(MOST_ROUNDS):
             now = self._clock.now()
             due = await self._access.read(partial(_due, now=now))
-            ready = await self._preparing.sift(due.wakes, now)
+            wakes = (*due.wakes, *await self._timed_anew(due)) if self._jumped else due.wakes
+            self._jumped = False
+            ready = await self._preparing.sift(wakes, now)
             self._progress()
             if not ready and not due.unclaimed and due.wakes:
                 return now + BREATH
@@ -101,6 +112,14 @@ class Loop:
                 self._conductor.begin(order, self._preparing.data(order))
         log.error("%d rounds at one instant, and still something is due", MOST_ROUNDS)
         return self._clock.now() + BREATH
+
+    async def _timed_anew(self, due: Due) -> list[Wake]:
+        """Beats that wait for an instant of a calendar that somebody has set since: they are decided again, and
+        found to be due when their standings, which have been looked at, say so."""
+        rows = await self._access.read(lambda store: store.wakes(state="waiting", limit=1_000_000))
+        timers = [row.wake for row in rows if row.wake.cause is Cause.timer and not row.wake.one_off]
+        known = {wake.id for wake in due.wakes}
+        return [wake for wake in timers if wake.id not in known]
 
     def _overdue(self, due: Due, now: datetime) -> bool:
         """Nothing to decide, but its time has come: a pause has run out, or an admission that nobody claimed."""
@@ -120,19 +139,21 @@ class Loop:
         self.turns += 1
         self.last_turn = self._clock.elapsed()
 
-    async def _rest(self, next_at: datetime | None) -> None:
+    async def _rest(self, next_at: datetime | None) -> bool:
+        """Until something is due, or somebody rings; whether nobody did for so long that it is time for a resync."""
+        # Even a loop that never waits must let others have their turn.
+        await asyncio.sleep(0)
         until = self._clock.elapsed() + RESYNC.total_seconds()
         while self._clock.elapsed() < until:
             left = LONGEST if next_at is None else min(next_at - self._clock.now(), LONGEST)
             if left <= timedelta():
-                return
+                return False
             rang = await self.nudge.wait(left)
             self._progress()
             jump = self._jumps.since_last()
             if jump:
                 log.warning("the clock was set by %g s", jump.total_seconds())
-                await self._clock_set()
+                self._jumped = True
             if rang or jump:
-                return
-        # Even a loop that never waits must let others have their turn.
-        await asyncio.sleep(0)
+                return False
+        return True

@@ -53,6 +53,9 @@ class Retention:
         while True:
             now = self._clock.now()
             before, keys = now - self._retention(), now - KEYS
+            # Nothing is older than the first event: a young fleet is not written to for nothing.
+            if not await self._access.read(lambda store: store.events_until(max(before, keys))):  # noqa: B023
+                break
             gone = await self._access.write(lambda store: store.forget(before, keys, now))  # noqa: B023
             total += gone.runs + gone.wakes + gone.items + gone.events
             if not gone.more:

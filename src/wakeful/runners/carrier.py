@@ -183,7 +183,7 @@ class Carrier:
             return Checked(wake=True, reason=f"the check could not be started: {error}")
 
     def _question(self, agent: Agent, command: str) -> Assignment:
-        folder, workdir = self._checks.folder(agent.name), self._workdir(agent)
+        folder, workdir = self._checks.new_folder(agent.name), self._workdir(agent)
         # By the result file what a killed guardian left is found, here as in every run.
         environment = before_a_run(agent, self._around, url=self._url()) | {"WAKEFUL_RESULT": str(folder / RESULT)}
         return Assignment(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import shutil
 from collections import defaultdict
 from datetime import timedelta
@@ -36,17 +37,18 @@ class Checks:
         self._held: set[HeldRun] = set()
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    def folder(self, agent: str) -> Path:
-        return self._folder / agent
+    def new_folder(self, agent: str) -> Path:
+        """Never one that was used before: a guardian that comes late must not begin an old question in a new place."""
+        return self._folder / agent / secrets.token_hex(6)
 
     async def ask(self, agent: str, assignment: Assignment) -> Checked:
-        """One question at a time for each agent; `assignment` is to be carried out in `folder(agent)`."""
+        """One question at a time for each agent; `assignment` is to be carried out in a `new_folder`."""
         async with self._asking[agent]:
-            await self._clear(assignment.folder)
+            await self._clear(self._folder / agent)
             try:
                 held = await self._processes.start(assignment)
             except asyncio.CancelledError:
-                await self._clear(assignment.folder)
+                await self._clear(self._folder / agent)
                 raise
             self._held.add(held)
             try:
@@ -56,7 +58,7 @@ class Checks:
                 self._held.discard(held)
                 if not held.ended.done():
                     await held.end("whoever asked has gone", at_once=True)
-                shutil.rmtree(assignment.folder, ignore_errors=True)
+                shutil.rmtree(self._folder / agent, ignore_errors=True)
 
     async def close(self) -> None:
         """A question outlives nobody: unlike a run, it is ended."""
@@ -65,13 +67,14 @@ class Checks:
             await held.end("the end of the engine", at_once=True)
         await asyncio.gather(*(held.wait() for held in under_way))
 
-    async def _clear(self, folder: Path) -> None:
+    async def _clear(self, place: Path) -> None:
         """What has begun is ended, be it of an engine that was killed; what has not never will."""
-        if folder.exists() and not self._processes.veto(folder):
-            left = await self._processes.adopt(0, folder)
-            await left.end("another check", at_once=True)
-            await left.wait()
-        shutil.rmtree(folder, ignore_errors=True)
+        for folder in place.iterdir() if place.exists() else ():
+            if not self._processes.veto(folder):
+                left = await self._processes.adopt(0, folder)
+                await left.end("another check", at_once=True)
+                await left.wait()
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def read_check(ending: Ending, line: str, limit: timedelta) -> Checked:

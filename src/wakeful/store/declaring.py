@@ -52,7 +52,8 @@ class Declaring(Voiding):
         """After a start nothing that is timed runs before the grace is over; nothing waits longer for it either."""
         for row in self.session.all("timer_standings"):
             agent = self.read_agent(known[row["agent"]])
-            due = resume_beat(from_micros(row["due_at"]), agent.cadence, now, fleet.grace, ZoneInfo(agent.timezone))
+            zone, was = ZoneInfo(agent.timezone), from_micros(row["due_at"])
+            due = resume_beat(was, agent.cadence, now, fleet.grace, zone, row["idle_streak"])
             if to_micros(due) != row["due_at"]:
                 self.session.run("set_due", agent=row["agent"], due_at=to_micros(due))
                 self.session.run("check_again", agent=row["agent"], at=to_micros(due))

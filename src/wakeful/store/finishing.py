@@ -10,7 +10,7 @@ from wakeful.core.codec import encode
 from wakeful.core.errors import Stale
 from wakeful.core.events import EventKind
 from wakeful.core.items import TERMINAL, State
-from wakeful.core.runs import Ending, Outcome, Run
+from wakeful.core.runs import Ending, Outcome, Run, summarise
 from wakeful.core.settlement import Settlement, TaskFate, settle_task
 from wakeful.core.wakes import Subject
 from wakeful.store.facts import agent_total
@@ -67,7 +67,7 @@ class Finishing(Running):
             epoch=end.epoch,
             outcome=settled.outcome.value,
             reason=settled.reason,
-            summary=end.ending.result.summary if end.ending.result else "",
+            summary=summarise(end.ending),
             now=to_micros(now),
             spent_usd=settled.bill.spend.usd,
             spent_tokens=settled.bill.spend.tokens,

@@ -105,7 +105,7 @@ class Ledger:
             boot = self._boots.pop(0)
             for name, place in self.places.items():
                 if place.due is not None:
-                    place.due = _resumed(place.due, self.agents[name], boot.call.at, boot.fleet.grace)
+                    place.due = _resumed(place, self.agents[name], boot.call.at, boot.fleet.grace)
 
     def _declared(self, event: Event) -> None:
         name = _named(event)
@@ -361,11 +361,13 @@ def _first(agent: Agent, fleet: Fleet, at: datetime) -> datetime | None:
     return at + fleet.grace + min(fleet.stagger, interval / len(fleet.agents)) * index
 
 
-def _resumed(due: datetime, agent: Agent, boot: datetime, grace: timedelta) -> datetime:
-    cadence = agent.cadence
+def _resumed(place: Place, agent: Agent, boot: datetime, grace: timedelta) -> datetime:
+    cadence, due = agent.cadence, place.due
+    assert due is not None
     interval = cadence.breather if cadence.continuous else cadence.interval
     if cadence.schedule is None and interval is not None:
-        due = min(due, boot + max(interval, HALF_HOUR, grace))
+        rest = min(timedelta(minutes=2 ** min(place.idle - 1, 10)), HALF_HOUR) if place.idle else timedelta()
+        due = min(due, boot + max(interval, rest, grace))
     return max(due, boot + grace)
 
 

@@ -213,7 +213,7 @@ class OrdersContract(StoreCase):
         self.one_beat()
         for generation in "123":
             at = NOW + int(generation) * MINUTE
-            seen = (("busy.md", generation), ("calm.md", "1"))
+            seen = (("busy.md", generation), ("calm.md", "1"), ("slow.md", min(generation, "2")))
             self.store.observe("folder", "moss", [Observation(external_id=a, fingerprint=b) for a, b in seen], at)
             (order,) = self.serve(at + 5 * SECOND)
             self.end(order, DONE, at + 5 * SECOND)

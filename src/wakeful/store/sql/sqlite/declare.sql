@@ -46,7 +46,7 @@ ON CONFLICT (agent) DO UPDATE SET due_at = :due_at;
 UPDATE standing SET due_at = :due_at WHERE agent = :agent;
 
 -- name: timer_standings
-SELECT agent, due_at FROM standing WHERE due_at IS NOT NULL;
+SELECT agent, due_at, idle_streak FROM standing WHERE due_at IS NOT NULL;
 
 -- name: hold_timers
 UPDATE wake SET retry_at = :until WHERE state = 'waiting' AND cause = 'timer' AND slot = '' AND retry_at < :until;

@@ -58,7 +58,7 @@ WHERE agent IN (:agent, :address) AND kind = 'message' AND closed_at IS NULL
 ORDER BY id LIMIT :limit;
 
 -- name: stop_run
-UPDATE run SET stop_by = coalesce(stop_by, :by), stop_at_once = max(coalesce(stop_at_once, 0), :at_once)
+UPDATE run SET stop_by = coalesce(stop_by, :by), stop_at_once = :at_once
 WHERE id = :run AND state = 'running' AND (stop_by IS NULL OR stop_at_once < :at_once);
 
 -- name: stopping_runs

@@ -1,0 +1,159 @@
+-- name: live_agents
+SELECT name, address, version, declaration, overrides, enabled, removed_at FROM agent
+WHERE removed_at IS NULL OR :removed = 1 ORDER BY name;
+
+-- name: list_items
+SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
+    unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
+    closed_at, by_run
+FROM item
+WHERE id > :after AND (:agent::text IS NULL OR agent = :agent::text) AND (:kind::text IS NULL OR kind = :kind::text)
+    AND (:state::text IS NULL OR state = :state::text)
+ORDER BY id LIMIT :limit;
+
+-- name: shown_in
+SELECT s.item, max(s.run) AS run FROM json_array_elements_text(:ids::json) AS j (value)
+JOIN run_item s ON s.item = j.value::bigint GROUP BY s.item;
+
+-- name: run_rows
+-- Of these runs, in this order; which ones and in which order is said by one of the queries below.
+SELECT r.id, r.agent, r.wake, r.cause, r.subject, r.state, r.epoch, r.attempt, r.node, r.outcome, r.reason, r.summary,
+    r.admitted_at, r.started_at, r.ended_at, r.spent_usd, r.spent_tokens,
+    (SELECT coalesce(json_agg(s.item ORDER BY s.item), '[]')::text FROM run_item s WHERE s.run = r.id) AS shown,
+    (SELECT coalesce(json_agg(t.item ORDER BY t.item), '[]')::text FROM attempt t WHERE t.run = r.id) AS tasks
+FROM json_array_elements_text(:ids::json) WITH ORDINALITY AS j (value, key)
+JOIN run r ON r.id = j.value::bigint ORDER BY j.key;
+
+-- name: list_runs
+SELECT id FROM run WHERE id > :after AND (:open::int IS NULL OR (ended_at IS NULL) = (:open::int = 1)) ORDER BY id LIMIT :limit;
+
+-- name: latest_runs
+SELECT id FROM run WHERE id > :after AND id < :before AND (:open::int IS NULL OR (ended_at IS NULL) = (:open::int = 1))
+ORDER BY id DESC LIMIT :limit;
+
+-- name: agent_runs
+SELECT id FROM run WHERE agent = :agent AND id > :after AND (:open::int IS NULL OR (ended_at IS NULL) = (:open::int = 1))
+ORDER BY id LIMIT :limit;
+
+-- name: latest_agent_runs
+SELECT id FROM run WHERE agent = :agent AND id > :after AND id < :before
+    AND (:open::int IS NULL OR (ended_at IS NULL) = (:open::int = 1))
+ORDER BY id DESC LIMIT :limit;
+
+-- name: open_runs
+-- There are no more of them than slots.
+SELECT id FROM run
+WHERE ended_at IS NULL AND id > :after AND id < :before AND (:agent::text IS NULL OR agent = :agent::text);
+
+-- name: wake_rows
+SELECT w.id, w.agent, w.role, w.cause, w.subject, w.sender, w.reason, w.item, w.task, w.source, w.by_run, w.root,
+    w.depth, w.lineage_usd, w.slot, w.attempt, w.charged, w.requested_at, w.state, w.guard, w.verdict, w.retry_at,
+    w.joined, (SELECT max(r.id) FROM run r WHERE r.wake = w.id) AS run
+FROM json_array_elements_text(:ids::json) WITH ORDINALITY AS j (value, key)
+JOIN wake w ON w.id = j.value::bigint ORDER BY j.key;
+
+-- name: list_wakes
+SELECT id FROM wake WHERE id > :after AND (:state::text IS NULL OR state = :state::text) ORDER BY id LIMIT :limit;
+
+-- name: latest_wakes
+SELECT id FROM wake WHERE id > :after AND id < :before AND (:state::text IS NULL OR state = :state::text)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: agent_wakes
+SELECT id FROM wake WHERE agent = :agent AND id > :after AND (:state::text IS NULL OR state = :state::text)
+ORDER BY id LIMIT :limit;
+
+-- name: latest_agent_wakes
+SELECT id FROM wake WHERE agent = :agent AND id > :after AND id < :before AND (:state::text IS NULL OR state = :state::text)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: waiting_wakes
+-- What waits is little, however much is past.
+SELECT id FROM wake
+WHERE state = 'waiting' AND id > :after AND id < :before AND (:agent::text IS NULL OR agent = :agent::text);
+
+-- name: list_events
+SELECT id, kind, at, agent, wake, run, item, fields FROM event
+WHERE id > :after AND (:kinds::json IS NULL OR kind IN (SELECT json_array_elements_text(:kinds::json)))
+ORDER BY id LIMIT :limit;
+
+-- name: latest_events
+SELECT id, kind, at, agent, wake, run, item, fields FROM event
+WHERE id > :after AND id < :before AND (:kinds::json IS NULL OR kind IN (SELECT json_array_elements_text(:kinds::json)))
+ORDER BY id DESC LIMIT :limit;
+
+-- name: agent_events
+SELECT id, kind, at, agent, wake, run, item, fields FROM event
+WHERE agent = :agent AND id > :after AND (:kinds::json IS NULL OR kind IN (SELECT json_array_elements_text(:kinds::json)))
+ORDER BY id LIMIT :limit;
+
+-- name: latest_agent_events
+SELECT id, kind, at, agent, wake, run, item, fields FROM event
+WHERE agent = :agent AND id > :after AND id < :before
+    AND (:kinds::json IS NULL OR kind IN (SELECT json_array_elements_text(:kinds::json)))
+ORDER BY id DESC LIMIT :limit;
+
+-- name: act_events
+-- What a person did is a small part of what happened, and is found without the rest.
+SELECT id FROM event
+WHERE kind IN ('declared', 'removed', 'set', 'paused', 'resumed', 'stopped', 'task_changed')
+    AND kind IN (SELECT json_array_elements_text(:kinds::json)) AND id > :after AND id < :before;
+
+-- name: agent_act_events
+SELECT id FROM event
+WHERE kind IN ('declared', 'removed', 'set', 'paused', 'resumed', 'stopped', 'task_changed')
+    AND kind IN (SELECT json_array_elements_text(:kinds::json)) AND id > :after AND id < :before AND agent = :agent;
+
+-- name: event_rows
+SELECT e.id, e.kind, e.at, e.agent, e.wake, e.run, e.item, e.fields
+FROM json_array_elements_text(:ids::json) WITH ORDINALITY AS j (value, key)
+JOIN event e ON e.id = j.value::bigint ORDER BY j.key;
+
+-- name: reckonings
+-- The stretches of events in which the clock was never set back, and that begin no later than that; the newest first.
+SELECT event FROM reckoning WHERE at <= :at ORDER BY event DESC;
+
+-- name: next_reckoning
+SELECT min(event) AS event FROM reckoning WHERE event > :event;
+
+-- name: event_from
+SELECT id, at FROM event WHERE id >= :first AND id < :end ORDER BY id LIMIT 1;
+
+-- name: last_event
+SELECT id, at FROM event WHERE id >= :first AND id < :end ORDER BY id DESC LIMIT 1;
+
+-- name: overview_rows
+SELECT a.name, a.address, a.version, a.overrides, s.agent, s.state, s.hits, s.idle_streak, s.failure_streak, s.due_at,
+    s.gates, s.costs, s.last_outcome, s.last_ended_at
+FROM agent a JOIN standing s ON s.agent = a.name
+WHERE a.name >= :first AND a.name <= :last AND a.name <> :after AND a.removed_at IS NULL ORDER BY a.name LIMIT :limit;
+
+-- name: declared_agents
+SELECT a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at
+FROM json_array_elements_text(:names::json) AS j (value) JOIN agent a ON a.name = j.value;
+
+-- name: pauses_in
+SELECT scope, owner, reason, since, until FROM pause
+WHERE scope = 'fleet' OR (scope >= :first_scope AND scope <= :last_scope);
+
+-- name: oldest_waiting
+-- A one-off whose time has not come waits for nothing but its time.
+SELECT DISTINCT ON (coalesce(w.agent, ''))
+    w.id, w.agent, w.role, w.cause, w.subject, w.sender, w.reason, w.item, w.task, w.source, w.by_run, w.root,
+    w.depth, w.lineage_usd, w.slot, w.attempt, w.charged, w.requested_at, w.state, w.guard,
+    w.verdict, w.retry_at, w.joined, (SELECT max(r.id) FROM run r WHERE r.wake = w.id) AS run
+FROM wake w
+WHERE w.state = 'waiting' AND coalesce(w.agent, '') >= :first AND coalesce(w.agent, '') <= :last
+    AND w.agent IS NOT NULL AND (w.slot = '' OR w.guard IS NOT NULL)
+ORDER BY coalesce(w.agent, ''), w.requested_at, w.id;
+
+-- name: unread_counts
+-- One row, however many agents there are.
+SELECT coalesce(json_object_agg(agent, unread), '{}')::text AS counts FROM (SELECT agent, count(*) AS unread FROM item
+    WHERE agent >= :first AND agent <= :last AND kind = 'message' AND closed_at IS NULL
+        AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
+    GROUP BY agent) AS counted;
+
+-- name: task_counts
+SELECT coalesce(json_object_agg(target, tasks), '{}')::text AS counts FROM (SELECT target, count(*) AS tasks FROM item
+    WHERE target >= :first AND target <= :last AND kind = 'task' AND closed_at IS NULL GROUP BY target) AS counted;
