@@ -16,6 +16,7 @@ from time import perf_counter
 from benchmarks import lines as line
 from benchmarks.checking import check
 from benchmarks.deciding import Deciding
+from benchmarks.engine import engine
 from benchmarks.floor import Floor, Slice
 from benchmarks.functions import functions
 from benchmarks.growth import Growth
@@ -132,6 +133,7 @@ def main() -> None:
         lines = run.samples.lines()
         lines += starting(Path(folder), rounds, run.say)
         lines += functions(Path(folder), rounds, run.say)
+        lines += engine(Path(folder), rounds, run.say)
     write(lines, BUILD / "bench.json")
     show(lines)
 

@@ -67,7 +67,7 @@ class House(Desk):
             self.changed.clear()
             await self.changed.wait()
 
-    def said(self, run: RunRow) -> str:
+    def printed(self, run: RunRow) -> str:
         return (self.run_folder(run.id) / STDOUT).read_text()
 
     def outcome(self, run: RunRow) -> tuple[str, str]:
@@ -91,7 +91,7 @@ async def test_a_wake_state_runs_the_definition_and_a_rem_state_dreams_without_i
     rest = await yard.tick("wren")
     again = await yard.tick("wren")
     assert [run.outcome.value for run in (work, rest, again)] == ["done"] * 3
-    assert yard.said(work).startswith("You are wren, who writes.")
+    assert yard.printed(work).startswith("You are wren, who writes.")
     assert (yard.data / "work" / "wren" / "called").read_text().split() == ["work", "work"]
     # The dream is there, and consolidated what was done before it.
     assert "1 done" in memory_path(yard.data, "wren").read_text()
@@ -107,8 +107,9 @@ async def test_a_dream_is_bounded_held_and_judged_like_any_run_and_belongs_to_on
         heading("fails", dream="false", **own),
         heading("wren", **own),
         heading("moss", **own),
+        sessions="4",
     )
-    runs = [await yard.tick(name) for name in ("hangs", "fails", "wren", "moss")]
+    runs = await asyncio.gather(*map(yard.tick, ("hangs", "fails", "wren", "moss")))
     assert [yard.outcome(run) for run in runs] == [
         ("killed", "ran past its wall clock"), ("failed", "exit code 1"), ("done", ""), ("done", ""),
     ]  # fmt: skip
@@ -143,7 +144,7 @@ async def test_a_run_that_hangs_is_killed_at_its_wall_clock_and_one_that_crashes
 async def test_each_agent_works_in_a_folder_of_its_own(yard):
     run = "pwd; ls; touch mine"
     await yard.up(heading("wren", run=run, interval="1h"), heading("moss", run=run, interval="1h"))
-    said = {name: yard.said(await yard.tick(name)).split() for name in ("wren", "moss")}
+    said = {name: yard.printed(await yard.tick(name)).split() for name in ("wren", "moss")}
     # Neither is where the other is, and neither sees what the other left.
     assert said == {name: [str(yard.data / "work" / name)] for name in ("wren", "moss")}
     assert (yard.data / "work" / "wren" / "mine").exists()
@@ -173,5 +174,5 @@ async def test_a_push_from_anywhere_is_live_within_one_tick(yard):
     await yard.up()
     run = await yard.over(1)
     assert (run.cause.value, run.outcome.value) == ("timer", "done")
-    assert yard.said(run).split() == ["new"]
+    assert yard.printed(run).split() == ["new"]
     await yard.down()

@@ -7,7 +7,7 @@ the store, the guardians and the files.
 import asyncio
 import functools
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -69,7 +69,7 @@ def fleet(*agents: str, **keys: str) -> str:
     return "".join(f"#+{key.upper()}: {value}\n" for key, value in {"run": "true", **keys}.items()) + "".join(agents)
 
 
-def lived(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+def lived(story: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     """A test that is a coroutine, lived through in virtual time."""
 
     @functools.wraps(story)
@@ -247,7 +247,7 @@ class Stage:
         """An operator's tick, as control passes it on: decided at once, begun by the engine."""
         wake = Wake(agent=name, cause=Cause.operator, subject=subject, requested_at=self.now)
         now = self.now
-        decisions = await self.access.write(lambda store: store.decide([wake], admit, now))
+        decisions: list[Decision] = await self.access.write(lambda store: store.decide([wake], admit, now))
         return decisions[0]
 
     def standing(self, name: str = "wren") -> Standing:
@@ -273,7 +273,7 @@ class Stage:
 
     def outcomes(self, name: str | None = None) -> list[str]:
         return [
-            event.fields["outcome"]
+            str(event.fields["outcome"])
             for event in self.store.events(limit=100_000)
             if event.kind.value == "ended" and name in (None, event.agent)
         ]

@@ -13,15 +13,16 @@ from wakeful.testing.runner import done
 async def test_a_clock_set_forward_is_noticed_within_ten_seconds_and_costs_one_catch_up(stage, caplog):
     stage.declare(heading("wren", interval="1h"))
     await stage.up()
-    await stage.until(600)
+    # The loop last looked at this second, and looks again in ten.
+    await stage.until(605)
     stage.clock.set_wall(5 * HOUR)
-    await stage.until(610)
+    await stage.until(615)
     assert "the clock was set by 18000 s" in caplog.text
     await stage.until(7200)
     # Overdue by hours on the new calendar: once, after the grace of a start; then an hour after that.
     first, second, third = stage.beats()
     assert (first, third - second) == (60, 3660)
-    assert 600 < second <= 600 + 10 + 60
+    assert 605 < second <= 605 + 10 + 60
 
 
 @pytest.mark.parametrize("back", [10 * MINUTE, 5 * HOUR, timedelta(days=400)], ids=["minutes", "hours", "a year"])
@@ -29,9 +30,9 @@ async def test_a_clock_set_forward_is_noticed_within_ten_seconds_and_costs_one_c
 async def test_a_clock_set_back_lengthens_no_wait_beyond_the_interval(stage, caplog, back):
     stage.declare(heading("wren", interval="1h"))
     await stage.up()
-    await stage.until(600)
+    await stage.until(605)
     stage.clock.set_wall(-back)
-    await stage.until(610)
+    await stage.until(615)
     assert "the clock was set by -" in caplog.text
     await stage.until(3 * 3600)
     waits = stage.waits()
@@ -42,7 +43,7 @@ async def test_a_clock_set_back_lengthens_no_wait_beyond_the_interval(stage, cap
 
 
 @lived
-async def test_of_a_clock_set_back_a_fast_agent_waits_no_longer_than_the_longest_backoff(stage):
+async def test_of_a_clock_set_back_a_fast_agent_notices_little(stage):
     stage.declare(heading("wren", interval="1m"))
     stage.all_end(done(), duration=SECOND)
     await stage.up()
@@ -50,7 +51,8 @@ async def test_of_a_clock_set_back_a_fast_agent_waits_no_longer_than_the_longest
     stage.clock.set_wall(-20 * HOUR)
     await stage.until(3600)
     waits = stage.waits()
-    assert max(waits) <= 60 + 10 + 1800
+    # What was left of a minute, until it was noticed, and a minute again.
+    assert max(waits) <= 60 + 10 + 60
     assert waits[-1] == 61
 
 
@@ -63,7 +65,7 @@ async def test_a_clock_set_to_and_fro_neither_loses_nor_multiplies_beats(stage):
         stage.clock.set_wall(((-1) ** n) * timedelta(minutes=13 * (n % 5)))
     waits = stage.waits()
     assert min(waits) >= 60
-    assert max(waits) <= 30 * 60 + 70
+    assert max(waits) <= 660 + 10 + 600
     assert len(stage.outcomes()) >= len(stage.seen) - 1
 
 
@@ -76,8 +78,8 @@ async def test_a_wait_for_a_gate_is_not_lengthened_by_a_clock_set_back(stage):
     await stage.until(600)
     assert stage.waits_for("wren") == ["state_gate"]
     stage.clock.set_wall(-10 * HOUR)
-    await stage.until(600 + 10 + 30 * 60)
-    # A gate whose stamp lies in the future is open: the day goes on within the longest of its waits.
+    await stage.until(600 + 10 + 60 + 1)
+    # A gate whose stamp lies in the future is open: the day goes on after an interval.
     assert stage.walk()[:3] == ["rest 0", "write 0", "rest 0"]
 
 

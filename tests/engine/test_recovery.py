@@ -11,8 +11,9 @@ from itertools import pairwise
 import pytest
 
 from tests.engine.stage import DAY, MINUTE, SECOND, heading, lived
+from wakeful.core.items import Kind, NewItem
 from wakeful.core.lifecycle import Position, advance, begin
-from wakeful.core.runs import read_outcome
+from wakeful.core.runs import TaskEnd, read_outcome
 from wakeful.testing.carrier import LOST
 from wakeful.testing.loop import live, passes
 from wakeful.testing.runner import Plan, done, failed, no_work
@@ -164,6 +165,18 @@ async def test_it_may_die_on_either_side_of_an_execution(stage, around, which):
     assert len(voided) == (around == "before")
 
 
+@lived
+async def test_a_store_that_answers_late_changes_nothing(stage):
+    """Between each question and its answer there is time for everybody else."""
+    troupe(stage)
+    await stage.up()
+    stage.access.before = lambda number: passes(0.3)
+    stage.access.after = lambda number: passes(0.7)
+    await stage.minutes(6)
+    await stage.tick("wren")
+    await settled(stage)
+
+
 @pytest.mark.parametrize("seconds", [0, 1, 30, 61, 600])
 @lived
 async def test_what_ended_while_nobody_was_there_is_read_and_not_repeated(stage, seconds):
@@ -251,9 +264,6 @@ async def test_two_who_find_the_same_end_settle_it_once(stage):
 
 @lived
 async def test_a_task_of_a_shift_that_was_told_before_a_crash_is_not_told_twice(stage):
-    from wakeful.core.items import Kind, NewItem
-    from wakeful.store.protocol import TaskEnd
-
     stage.declare("* moss\n:PROPERTIES:\n:HANDLER: package.module:function\n:TASKS: write\n:END:\n")
 
     def shift(order):

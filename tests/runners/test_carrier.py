@@ -229,13 +229,16 @@ async def test_a_run_that_was_vetoed_never_starts(yard, agent):
 
 
 @real
-async def test_a_handler_that_is_long_in_importing_can_be_vetoed_at_once_and_is_not_called(yard):
+@pytest.mark.parametrize("begun", [True, False], ids=["its worker begins", "nothing has begun"])
+async def test_a_handler_that_is_long_in_importing_can_be_vetoed_at_once_and_is_not_called(yard, begun):
     slow = 'import os, time\nwhile not os.path.exists(os.environ["WAKEFUL_ROOT"] + "/enough"):\n    time.sleep(0.01)\n'
     yard.write(
         "slow.py", slow + 'def proof(run):\n    open(os.environ["WAKEFUL_ROOT"] + "/called", "a").write(str(run.id))\n'
     )
     start = asyncio.ensure_future(yard.carrier.carry(a_beat(a_handler("slow:proof"), 1)))
-    await yard.until(lambda: list(yard.data.glob("workers/*/started")), "the worker to begin")
+    await yard.turn()
+    if begun:
+        await yard.until(lambda: 1 in yard.carrier._beginning, "the worker to begin")
     assert not start.done() and yard.carrier.find(1) is Found.unstarted
     assert yard.carrier.veto(1)
     assert (await (await start).wait()).by == "veto"

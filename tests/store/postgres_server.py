@@ -45,7 +45,7 @@ def store_in(folder: Path, probe: Probe | None = None) -> SqlStore:
     store = open_postgres(dsn(), schema=_taken[folder], probe=probe)
     connection = connection_of(store)
     if fresh:
-        connection.execute("; ".join(f"DELETE FROM {table}" for table in reversed(TABLES)))
+        connection.execute("; ".join(f"DELETE FROM {table}" for table in ("slot", *reversed(TABLES))))
         if (folder / "wakeful.db").exists():
             load(folder / "wakeful.db", connection)
     # What was undone has used up its ids. Two stores are equal to the id only where that is undone as well.

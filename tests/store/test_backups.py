@@ -37,6 +37,14 @@ def test_a_backup_is_found_good_and_looking_leaves_no_trace(copy):
     assert [path.name for path in copy.parent.iterdir()] == [copy.name]
 
 
+def test_a_backup_is_one_file_that_needs_no_other_beside_it(copy):
+    raw = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)
+    assert raw.execute("SELECT count(*) FROM item").get == 200
+    assert raw.pragma("journal_mode") == "delete"
+    assert [path.name for path in copy.parent.iterdir()] == [copy.name]
+    raw.close()
+
+
 def test_a_backup_can_be_looked_at_where_nothing_may_be_written(copy):
     copy.chmod(0o400)
     copy.parent.chmod(0o500)
@@ -71,14 +79,14 @@ def test_the_database_of_another_program_is_refused(tmp_path):
         verify(path)
 
 
-def test_a_damaged_backup_is_refused(copy):
-    content = bytearray(copy.read_bytes())
-    page = 4096
-    for start in range(page, len(content), 4 * page):
-        content[start : start + 64] = b"\xff" * 64
-    copy.write_bytes(bytes(content))
-    with pytest.raises(Mistake, match=r"copy\.db is damaged"):
-        verify(copy)
+def test_a_backup_of_which_any_page_is_damaged_is_refused(copy):
+    whole, page = copy.read_bytes(), 4096
+    for start in range(page, len(whole), 5 * page):
+        damaged = bytearray(whole)
+        damaged[start : start + 64] = b"\xff" * 64
+        copy.write_bytes(bytes(damaged))
+        with pytest.raises(Mistake, match=r"copy\.db is damaged, or no wakeful store: [^*\n]+$"):
+            verify(copy)
 
 
 def test_a_backup_that_was_cut_off_is_refused(copy):

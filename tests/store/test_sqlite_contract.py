@@ -1,6 +1,7 @@
 """The store's contract over SQLite, and what only its schema can say: the impossible cannot be written."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from wakeful.store.protocol import Finish, Store
 from wakeful.store.session import Probe
 from wakeful.store.sqlite import SqliteSession, open_sqlite
 from wakeful.testing.contracts.store import StoreContract
-from wakeful.testing.contracts.store_case import DONE, LEASE, NOW, a_fleet, operator
+from wakeful.testing.contracts.store_case import DONE, LEASE, NOW, a_fleet, an_agent, operator
 
 
 class TestSqliteStore(StoreContract):
@@ -127,3 +128,30 @@ def test_the_rows_that_are_made_impossible_are_those_the_statements_mean(raw):
     assert list(raw.execute("SELECT count(*) FROM wake WHERE state = 'waiting'")) == [(1,)]
     assert list(raw.execute("SELECT state FROM wake WHERE id = 1")) == [("admitted",)]
     assert list(raw.execute("SELECT kind, state FROM item ORDER BY id")) == [("message", "open"), ("task", "pending")]
+
+
+# ---- what only its tables can say
+
+
+def test_of_declarations_only_those_are_kept_that_somebody_rests_on(tmp_path):
+    month = timedelta(days=30)
+    store = open_sqlite(tmp_path / "wakeful.db", durable=False)
+    session = store.session
+    assert isinstance(session, SqliteSession)
+    raw = session.connection
+    for hour in range(6):
+        at = NOW + timedelta(hours=hour)
+        store.declare(a_fleet(an_agent("moss", max_failures=hour + 1), "wren"), at)
+        if hour < 4:
+            store.decide([operator("moss", at)], admit, at)
+            (order,) = store.claim("one", at, LEASE)
+            store.finish([Finish(run=order.run.id, epoch=order.run.epoch, ending=DONE)], settle, at)
+    kept = [[1, 2, 3, 4, 5, 6], [4, 5, 6]]
+    for now, versions in zip((NOW + month, NOW + 2 * month), kept, strict=True):
+        store.forget(now - month, now - month, now)
+        assert [
+            version for (version,) in raw.execute("SELECT version FROM declaration WHERE agent = 'moss'")
+        ] == versions
+    assert list(raw.execute("SELECT version FROM declaration WHERE agent = 'wren'")) == [(1,)]
+    assert list(raw.execute("PRAGMA foreign_key_check")) == []
+    store.close()

@@ -36,6 +36,7 @@ from wakeful.runners.dream import dream_command, journal_briefing, memory_path
 from wakeful.runners.environment import Surroundings, before_a_run, build_environment, secret_values
 from wakeful.runners.function import FunctionRunner, Link, Shift
 from wakeful.runners.held import HeldShift
+from wakeful.runners.leavings import identify
 from wakeful.runners.line import NurseryGone
 from wakeful.runners.process import NO_BATCHES, VETOED, HeldRun, ProcessRunner
 from wakeful.runners.protocol import RESULT, Assignment, Checked, Found, Held
@@ -128,6 +129,9 @@ class Carrier:
     async def _begun(self, shift: HeldShift) -> HeldShift:
         """Its worker may be long in importing the handler; meanwhile it can be vetoed."""
         self._beginning[shift.run] = shift
+        who = identify(shift.folder)
+        if who is not None and who.veto:
+            shift.conclude(VETOED)
         try:
             await asyncio.shield(shift.begun)
         finally:

@@ -99,9 +99,9 @@ def verify(path: Path) -> None:
 def _look(path: Path, connection: apsw.Connection) -> None:
     if connection.pragma("application_id") != APPLICATION_ID:
         raise Mistake(f"{path} is not a wakeful store", "name a file that `wakeful backup` made")
-    found = connection.pragma("quick_check")
-    if found != "ok":
-        raise _damaged(path, str(found).splitlines()[0])
+    found = [line for (text,) in connection.execute("PRAGMA quick_check") for line in text.splitlines()]
+    if found != ["ok"]:
+        raise _damaged(path, found[-1])
     try:
         versions_of(connection)
     except TooOld as error:

@@ -20,6 +20,7 @@ from psycopg import RawServerCursor, sql
 from wakeful.core.errors import Mistake
 from wakeful.store.backups import APPLICATION_ID, copy, verify
 from wakeful.store.migrate import migrate
+from wakeful.store.named_sql import load_queries
 from wakeful.store.session import Row
 
 Connection = psycopg.Connection[Row]
@@ -67,9 +68,12 @@ def _draw(connection: Connection, draft: apsw.Connection, table: str) -> None:
 
 
 def _rows(connection: Connection, table: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
-    query = sql.SQL("SELECT {} FROM {} ORDER BY 1, 2").format(
-        sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier(table)
-    )
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    query = sql.SQL("SELECT {} FROM {} ORDER BY 1, 2").format(names, sql.Identifier(table))
+    if table == "total":
+        # The fleet's is in parts.
+        sums = sql.SQL(", ").join(sql.SQL("sum({0})::bigint").format(sql.Identifier(name)) for name in columns[2:])
+        query = sql.SQL("SELECT scope, day, {} FROM total GROUP BY scope, day ORDER BY 1, 2").format(sums)
     with RawServerCursor(connection, "drawn", row_factory=psycopg.rows.tuple_row) as cursor:
         cursor.itersize = _SHARE
         cursor.execute(query.as_bytes(connection))
@@ -93,6 +97,8 @@ def load(path: Path, connection: Connection) -> dict[str, int]:
             connection.execute("ALTER TABLE event ENABLE TRIGGER event_reckons")
             for table in NUMBERED:
                 _go_on_from(source, connection, table)
+            # The one table that the file has not: what is open takes its slots again.
+            connection.execute(load_queries("postgres")["number_slots"].text.encode())
             for table in TABLES:
                 _compare(source, connection, table)
     finally:

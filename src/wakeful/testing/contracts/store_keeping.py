@@ -135,7 +135,8 @@ class KeepingContract(StoreCase):
         decision = self.ring("moss", "wren")
         (order,) = self.claim()
         self.end(order, DONE, NOW)
-        self.has_run("moss", NOW + MINUTE)
+        for n in range(1, 4):
+            self.has_run("moss", NOW + n * MINUTE)
         now = NOW + HOUR
         assert self.store.forget(now, now, now).runs == 0
         assert self.store.run(decision.run or 0) is not None
@@ -328,6 +329,7 @@ class KeepingContract(StoreCase):
         for n, version in enumerate(versions[3:]):
             self.declare(version, now=NOW + (n + 2) * HOUR)
         assert self.forget().runs == 2
+        self.reopen()
         self.end(held, NO_WORK, LATER)
         assert [agent.max_failures for agent in self.store.agents()] == [5]
         self.whole()

@@ -75,7 +75,7 @@ class OrdersContract(StoreCase):
             "done: wrote a page",
             "failed: exit code 1",
             "killed: ended by operator",
-            "no_work",
+            "no_work: NO-WORK",
             "done",
         ]
         assert self.start(operator("wren", NOW + HOUR), NOW + HOUR).last is None
@@ -144,7 +144,7 @@ class OrdersContract(StoreCase):
         assert entries == [
             (0 * MINUTE, "add", "operator", "failed", "", "exit code 1"),
             (1 * MINUTE, "add", "operator", "done", "wrote a page", ""),
-            (3 * MINUTE, "inbox", "operator", "no_work", "", ""),
+            (3 * MINUTE, "inbox", "operator", "no_work", "NO-WORK", ""),
         ]
 
     def test_a_journal_begins_after_the_last_dream_that_was_done(self) -> None:

@@ -102,8 +102,10 @@ WHERE state = 'waiting' AND guard = 'paused' AND (retry_at IS NULL OR retry_at >
 UPDATE wake SET retry_at = :at WHERE id = :wake AND state = 'waiting';
 
 -- name: unclaimed_runs
-SELECT r.id, r.agent, r.address, r.epoch, w.source FROM run r JOIN wake w ON w.id = r.wake
-WHERE r.state = 'admitted' AND r.admitted_at <= :before ORDER BY r.id;
+-- What somebody else is about to claim, or to void, is left to them.
+SELECT r.id, r.agent, r.address, r.epoch, w.source
+FROM run r JOIN wake w ON w.id = r.wake JOIN address d ON d.name = r.address
+WHERE r.state = 'admitted' AND r.admitted_at <= :before ORDER BY r.id FOR NO KEY UPDATE OF r, d SKIP LOCKED;
 
 -- name: put_event
 INSERT INTO event (kind, at, agent, wake, run, item, fields)

@@ -5,7 +5,8 @@ SELECT r.id, r.agent, r.wake, r.cause, r.subject, r.pool, r.state, r.version, r.
 FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
 
 -- name: void_run
-UPDATE run SET state = 'void', ended_at = :now WHERE id = :run AND ended_at IS NULL;
+WITH over AS (UPDATE run SET state = 'void', ended_at = :now WHERE id = :run AND ended_at IS NULL RETURNING id)
+UPDATE slot SET run = NULL WHERE run IN (SELECT id FROM over);
 
 -- name: wake_key
 SELECT agent, cause, subject, task, slot FROM wake WHERE id = :wake;
@@ -18,9 +19,11 @@ WHERE id = :wake;
 UPDATE wake SET state = 'joined', joined = :joined, charged = :charged WHERE id = :wake;
 
 -- name: admitted_runs
+-- With their addresses, whose inbox they will hold; what somebody else is about to claim is left to them.
 SELECT r.id, r.agent, r.address, r.wake, r.cause, r.subject, r.version, r.position, r.hits, r.epoch, r.attempt,
     r.reserved_usd, r.reserved_tokens, r.admitted_at, r.started_at, w.item
-FROM run r JOIN wake w ON w.id = r.wake WHERE r.state = 'admitted' ORDER BY r.id LIMIT :limit;
+FROM run r JOIN wake w ON w.id = r.wake JOIN address d ON d.name = r.address
+WHERE r.state = 'admitted' ORDER BY r.id LIMIT :limit FOR NO KEY UPDATE OF r, d SKIP LOCKED;
 
 -- name: next_epoch
 UPDATE standing SET epoch = epoch + 1 WHERE agent = :agent;
@@ -72,9 +75,12 @@ INSERT INTO node (name, seen_at) VALUES (:node, :now) ON CONFLICT (name) DO UPDA
 UPDATE run SET lease_until = :lease_until WHERE id = :run AND epoch = :epoch AND node = :node AND state = 'running';
 
 -- name: end_run
-UPDATE run SET state = 'ended', outcome = :outcome, reason = :reason, summary = :summary, ended_at = :now,
-    spent_usd = :spent_usd, spent_tokens = :spent_tokens, estimated = :estimated
-WHERE id = :run AND epoch = :epoch AND state = 'running';
+WITH over AS (
+    UPDATE run SET state = 'ended', outcome = :outcome, reason = :reason, summary = :summary, ended_at = :now,
+        spent_usd = :spent_usd, spent_tokens = :spent_tokens, estimated = :estimated
+    WHERE id = :run AND epoch = :epoch AND state = 'running' RETURNING id
+)
+UPDATE slot SET run = NULL WHERE run IN (SELECT id FROM over);
 
 -- name: move_standing
 UPDATE standing SET state = :state, hits = :hits, idle_streak = :idle_streak, failure_streak = :failure_streak,

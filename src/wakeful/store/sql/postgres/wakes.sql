@@ -46,7 +46,8 @@ SELECT
 FROM standing s
 LEFT JOIN total own ON own.scope = :agent_total AND own.day = :day
 LEFT JOIN total pair ON pair.scope = :pair_total AND pair.day = :day
-LEFT JOIN total whole ON whole.scope = 'fleet' AND whole.day = :fleet_day
+CROSS JOIN (SELECT sum(f.usd)::bigint AS usd, sum(f.tokens)::bigint AS tokens FROM total f
+    WHERE f.scope = 'fleet' AND f.day = :fleet_day) AS whole
 LEFT JOIN item t ON t.id = :task
 WHERE s.agent = :agent;
 
@@ -76,8 +77,8 @@ SELECT name FROM address WHERE name = :name;
 -- name: retry_spend
 -- Money came back: the agent's own wakes, and the oldest of the others.
 UPDATE wake SET retry_at = :now
-WHERE id IN (SELECT id FROM wake WHERE state = 'waiting' AND guard = 'spend' 
-    ORDER BY coalesce(agent IN (:agent, :address), false) DESC, requested_at, id LIMIT :limit);
+WHERE id IN (SELECT id FROM wake WHERE state = 'waiting' AND guard = 'spend'
+    ORDER BY coalesce(agent IN (:agent, :address), false) DESC, requested_at, id LIMIT :limit FOR UPDATE SKIP LOCKED);
 
 -- name: retry_joined
 UPDATE wake SET retry_at = :now WHERE id = :wake AND guard IS NULL AND retry_at > :now;
@@ -136,20 +137,33 @@ WHERE state = 'waiting' AND coalesce(agent, '') = :agent AND cause = 'timer' AND
     AND coalesce(task, 0) = 0 AND slot = '' AND guard = 'check';
 
 -- name: add_total
-INSERT INTO total (scope, day, wakes, ms, usd, tokens)
-VALUES (:scope, :day, greatest(:wakes, 0), greatest(:ms, 0), greatest(:usd, 0), greatest(:tokens, 0))
-ON CONFLICT (scope, day) DO UPDATE SET
+-- The fleet's in the part of whoever writes; what is given back there may have been reserved elsewhere.
+INSERT INTO total (scope, day, part, wakes, ms, usd, tokens)
+VALUES (:scope, :day, CASE WHEN :scope = 'fleet' THEN pg_backend_pid() % 64 ELSE 0 END,
+    CASE WHEN :scope = 'fleet' THEN :wakes ELSE greatest(:wakes, 0) END,
+    CASE WHEN :scope = 'fleet' THEN :ms ELSE greatest(:ms, 0) END,
+    CASE WHEN :scope = 'fleet' THEN :usd ELSE greatest(:usd, 0) END,
+    CASE WHEN :scope = 'fleet' THEN :tokens ELSE greatest(:tokens, 0) END)
+ON CONFLICT (scope, day, part) DO UPDATE SET
     wakes = total.wakes + :wakes, ms = total.ms + :ms, usd = total.usd + :usd, tokens = total.tokens + :tokens;
 
 -- name: total_row
-SELECT wakes, ms, usd, tokens FROM total WHERE scope = :scope AND day = :day;
+SELECT sum(wakes)::bigint AS wakes, sum(ms)::bigint AS ms, sum(usd)::bigint AS usd, sum(tokens)::bigint AS tokens
+FROM total WHERE scope = :scope AND day = :day HAVING count(*) > 0;
 
 -- name: open_run
-INSERT INTO run (agent, address, wake, cause, subject, pool, state, version, position, hits, beat, attempt, charged, pair, day,
-    fleet_day, reserved_usd, reserved_tokens, admitted_at)
-VALUES (:agent, :address, :wake, :cause, :subject, :pool, 'admitted', :version, :position, :hits, :beat, :attempt, :charged,
-    :pair, :day, :fleet_day, :reserved_usd, :reserved_tokens, :now)
-RETURNING id;
+-- Without a slot there is no run: whoever decided had one in hand.
+WITH opened AS (
+    INSERT INTO run (agent, address, wake, cause, subject, pool, state, version, position, hits, beat, attempt, charged,
+        pair, day, fleet_day, reserved_usd, reserved_tokens, admitted_at)
+    VALUES (:agent, :address, :wake, :cause, :subject, :pool, 'admitted', :version, :position, :hits, :beat, :attempt,
+        :charged, :pair, :day, :fleet_day, :reserved_usd, :reserved_tokens, :now)
+    RETURNING id, pool
+)
+UPDATE slot SET run = opened.id FROM opened
+WHERE slot.pool = opened.pool AND slot.number = (SELECT s.number FROM slot s WHERE s.pool = :pool AND s.run IS NULL
+    ORDER BY s.number LIMIT 1 FOR UPDATE SKIP LOCKED)
+RETURNING opened.id;
 
 -- name: due_standings
 SELECT agent, due_at FROM standing WHERE asked = 0 AND due_at IS NOT NULL AND due_at <= :now

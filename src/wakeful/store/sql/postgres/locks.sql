@@ -1,0 +1,65 @@
+-- name: enter_house
+SELECT pg_advisory_xact_lock_shared(:house);
+
+-- name: have_house
+SELECT pg_advisory_xact_lock(:house);
+
+-- name: try_house
+SELECT pg_try_advisory_xact_lock_shared(:house) AS had;
+
+-- name: try_house_alone
+SELECT pg_try_advisory_xact_lock(:house) AS had;
+
+-- name: hold_purse
+SELECT pg_advisory_xact_lock(:purse);
+
+-- name: addresses
+-- Of all whom these wakes, runs and tasks concern. In the order of their names: two who want the same never wait in a ring.
+SELECT d.name FROM address d WHERE d.name IN (
+    SELECT json_array_elements_text(:names::json)
+    UNION ALL SELECT a.address FROM agent a WHERE a.name IN (SELECT json_array_elements_text(:names::json))
+    UNION ALL SELECT a.address FROM role o JOIN agent a ON a.name = o.agent
+        WHERE o.role IN (SELECT json_array_elements_text(:roles::json))
+    UNION ALL SELECT r.address FROM run r WHERE r.id IN (SELECT json_array_elements_text(:runs::json)::bigint)
+    UNION ALL SELECT r.address FROM item i JOIN run r ON r.id = i.held_by
+        WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
+    UNION ALL SELECT i.agent FROM item i WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
+    UNION ALL SELECT a.address FROM item i JOIN role o ON o.role = i.role JOIN agent a ON a.name = o.agent
+        WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
+) ORDER BY d.name FOR NO KEY UPDATE;
+
+-- name: try_addresses
+SELECT d.name FROM address d WHERE d.name IN (
+    SELECT json_array_elements_text(:names::json)
+    UNION ALL SELECT a.address FROM agent a WHERE a.name IN (SELECT json_array_elements_text(:names::json))
+    UNION ALL SELECT a.address FROM role o JOIN agent a ON a.name = o.agent
+        WHERE o.role IN (SELECT json_array_elements_text(:roles::json))
+    UNION ALL SELECT r.address FROM run r WHERE r.id IN (SELECT json_array_elements_text(:runs::json)::bigint)
+    UNION ALL SELECT r.address FROM item i JOIN run r ON r.id = i.held_by
+        WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
+    UNION ALL SELECT i.agent FROM item i WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
+    UNION ALL SELECT a.address FROM item i JOIN role o ON o.role = i.role JOIN agent a ON a.name = o.agent
+        WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
+) ORDER BY d.name FOR NO KEY UPDATE NOWAIT;
+
+-- name: take_slot
+-- One that is free and that nobody else is taking; `crowded` while runs are open that the fleet has no slots for any more.
+SELECT s.number, EXISTS (SELECT 1 FROM slot o WHERE o.pool = :pool AND o.number > :slots AND o.run IS NOT NULL) AS crowded
+FROM slot s WHERE s.pool = :pool AND s.run IS NULL AND s.number <= :slots
+ORDER BY s.number LIMIT 1 FOR UPDATE OF s SKIP LOCKED;
+
+-- name: count_pool
+SELECT count(*) AS taken FROM run WHERE pool = :pool AND ended_at IS NULL;
+
+-- name: number_slots
+-- As many as the fleet has, and those that are in use beyond. Nobody else is in the house.
+INSERT INTO slot (pool, number, run)
+SELECT p.pool, n.number, r.id
+FROM (SELECT 'sessions' AS pool, sessions AS most FROM fleet UNION ALL SELECT 'workers', workers FROM fleet) AS p
+CROSS JOIN LATERAL generate_series(1, greatest(p.most,
+    (SELECT count(*) FROM run o WHERE o.pool = p.pool AND o.ended_at IS NULL))) AS n (number)
+LEFT JOIN (SELECT id, pool, row_number() OVER (PARTITION BY pool ORDER BY id) AS number
+    FROM run WHERE ended_at IS NULL) AS r ON r.pool = p.pool AND r.number = n.number;
+
+-- name: forget_slots
+DELETE FROM slot;
