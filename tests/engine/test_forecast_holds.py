@@ -22,7 +22,7 @@ from wakeful.core.orders import Order
 from wakeful.core.runs import Outcome
 from wakeful.core.wakes import Cause, Pause, Subject, Wake, agent_scope
 from wakeful.engine import declarations, loop, retention, telling
-from wakeful.testing.loop import LoopClock, live
+from wakeful.testing.loop import LoopClock, live, passes
 from wakeful.testing.runner import Plan
 
 FLEETS, PORTIONS = 200, 8
@@ -75,7 +75,7 @@ def draw(seed: int) -> World:
     aged = dice.random() < 0.5
     names = NAMES[: dice.randint(1, len(NAMES))]
     days = {f"{name}-day.org": draw_day(dice) for name in names}
-    agents = [heading(name, **draw_agent(dice, name, zone, start)) for name in names]
+    agents = [heading(name, **draw_agent(dice, name, start)) for name in names]
     keys = {"timezone": dice.choice((zone, zone, "UTC")), "sessions": "20", "grace": dice.choice(("0s", "60s", "5m"))}
     if len(names) == 1 and dice.random() < 0.5:
         keys["budget_usd"] = dice.choice(("0.90", "4"))
@@ -93,7 +93,7 @@ def draw(seed: int) -> World:
     )
 
 
-def draw_agent(dice: Random, name: str, zone: str, start: datetime) -> dict[str, str]:
+def draw_agent(dice: Random, name: str, start: datetime) -> dict[str, str]:
     keys = draw_pace(dice)
     if dice.random() < 0.3:
         keys["timezone"] = dice.choice(ZONES)
@@ -227,13 +227,13 @@ async def lived(stage: Stage, world: World, met: Counter[str]) -> list[str]:
 
 async def grow_old(stage: Stage, world: World) -> None:
     """Who was quarantined meanwhile is let go, so that nothing need be supposed."""
-    await asyncio.sleep(world.age.total_seconds())
+    await passes(world.age.total_seconds())
     if world.away:
         await stage.down()
-        await asyncio.sleep(world.away.total_seconds())
+        await passes(world.away.total_seconds())
         await stage.up()
         # What ended meanwhile is settled, as it ended.
-        await asyncio.sleep(0.001)
+        await passes(0.001)
     for pause in stage.store.pauses():
         if pause.until is None:
             await stage.access.write(lambda store: store.resume(pause.scope, "test", stage.now))  # noqa: B023

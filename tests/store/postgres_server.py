@@ -9,11 +9,11 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-import psycopg
 import pytest
 
-from wakeful.store.postgres import PostgresSession, open_postgres
+from wakeful.store.postgres import open_postgres
 from wakeful.store.postgres_copy import NUMBERED, TABLES, load
+from wakeful.store.postgres_session import Connection, PostgresSession
 from wakeful.store.session import Probe
 from wakeful.store.store import SqlStore
 from wakeful.testing.postgres import PostgresServer, installed
@@ -49,10 +49,9 @@ def store_in(folder: Path, probe: Probe | None = None) -> SqlStore:
         if (folder / "wakeful.db").exists():
             load(folder / "wakeful.db", connection)
     # What was undone has used up its ids. Two stores are equal to the id only where that is undone as well.
-    set_back = (
-        "SELECT setval(pg_get_serial_sequence('{0}', 'id')::regclass, coalesce(max(id), 1), max(id) IS NOT NULL) FROM {0}"
-    )
-    connection.execute("; ".join(set_back.format(table) for table in NUMBERED))
+    for table in NUMBERED:
+        sequence = f"pg_get_serial_sequence('{table}', 'id')::regclass"
+        connection.execute(f"SELECT setval({sequence}, coalesce(max(id), 1), max(id) IS NOT NULL) FROM {table}")
     return store
 
 
@@ -62,7 +61,7 @@ def release(folder: Path) -> None:
         _free.append(_taken.pop(inner))
 
 
-def connection_of(store: SqlStore) -> psycopg.Connection:
+def connection_of(store: SqlStore) -> Connection:
     session = store.session
     assert isinstance(session, PostgresSession)
     return session.connection

@@ -46,7 +46,7 @@ def runs(place: Place, agent: str | None, is_open: bool, before: int | None, lim
             shaded(run["outcome"] or run["state"]),
             clock(run["started_at"], now),
             _took(run, now),
-            run["summary"] or "",
+            run["summary"] or run.get("reason") or "",
         )
         for run in answer["items"]
     ]

@@ -9,6 +9,7 @@ Laws:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import secrets
@@ -40,6 +41,8 @@ _START = f"import sys; sys.path.append(sys.argv.pop(1)); from {_WORKER} import m
 _TRIES = 3
 # Beyond a worker's age and its longest shift, in seconds: its guardian's clock is only for what nobody foresaw.
 _MARGIN = 3600.0
+# How long we wait for a worker to be gone that we have given up, in seconds.
+_PATIENCE = 5.0
 # How long what is left of a worker that ended badly is kept, in seconds.
 _KEPT = 7 * 86400.0
 
@@ -117,11 +120,14 @@ class FunctionRunner:
         return self._processes.veto(folder)
 
     async def close(self) -> None:
-        """A worker that hears from nobody ends by itself, a busy one after its shift."""
+        """A worker that hears from nobody ends by itself, a busy one after its shift. One that has not come up is
+        ended: nobody else knows what it was to do."""
+        unborn = [hired for hired in self._workers if hired.shift is not None and not hired.came_up]
         watching = list(self._workers.values())
         for task in watching:
             task.cancel()
         await asyncio.gather(*watching, return_exceptions=True)
+        await asyncio.gather(*(_give_up(hired) for hired in unborn))
         for held in list(self._held):
             held.let_go()
         self._workers.clear()
@@ -274,6 +280,13 @@ def _checked(assignment: Assignment) -> Shift:
     if len(assignment.tasks) > MOST_TASKS:
         raise Mistake(f"a shift of {len(assignment.tasks)} tasks", f"give at most {MOST_TASKS}")
     return assignment
+
+
+async def _give_up(hired: Hired) -> None:
+    await hired.process.end("the end of its engine", at_once=True)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(hired.process.wait(), _PATIENCE)
+        await asyncio.to_thread(shutil.rmtree, hired.folder, ignore_errors=True)
 
 
 def _longest(shift: Shift) -> float:

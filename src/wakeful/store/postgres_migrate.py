@@ -57,7 +57,7 @@ def _refuse_foreign(connection: psycopg.Connection[dict[str, object]]) -> None:
         raise Mistake("the database has no schema that this user may use", "name one, or grant the user its use")
     if found["stranger"] is not None and not found["ours"]:
         raise Mistake(
-            f"the schema {found['schema']} is not a wakeful store: it has a table {found['stranger']} of another program",
+            f"the schema {found['schema']} is not a wakeful store: it has another program's table {found['stranger']}",
             "name another database or another schema; this one was left untouched",
         )
 

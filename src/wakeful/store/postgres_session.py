@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,9 @@ _PATIENCE = {
 
 # A transaction of ours that its engine has forgotten must not hold up the others.
 _SETTINGS = {"idle_in_transaction_session_timeout": "60s", "client_min_messages": "warning"}
+
+# The connection is gone, or as good as gone.
+_LOST = (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout)
 
 # Others were in the way: nothing was written, and the same may be tried again at once.
 _CROWD = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
@@ -126,7 +129,7 @@ class _Link:
                 raise Busy(f"the store at {self.place.name} was closed")
             try:
                 connection = self._connection = self.place.connect(read_only=self._read_only)
-            except psycopg.OperationalError as error:
+            except _LOST as error:
                 raise self._away(error) from error
         return connection
 
@@ -145,14 +148,14 @@ class _Link:
         bindings = [parameters[key] for key in query.parameters]
         try:
             return self.connection.execute(query.text.encode(), bindings)  # type: ignore[return-value]
-        except psycopg.OperationalError as error:
+        except _LOST as error:
             raise self._away(error) from error
 
     def say(self, statement: str) -> None:
         """A word of transactions: BEGIN, COMMIT and the like, which need no plan."""
         try:
             self.connection.execute(statement.encode(), prepare=False)
-        except psycopg.OperationalError as error:
+        except _LOST as error:
             raise self._away(error) from error
 
     def all(self, query: str, **parameters: Any) -> list[Row]:
@@ -170,10 +173,14 @@ class _Link:
 class Reader(_Link):
     """A connection that only reads: each query sees what was committed when it was asked."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, log: int) -> None:
         super().__init__(place, read_only=True)
+        self._log = log
 
     def execute(self, name: str, parameters: Row) -> RawCursor[Row]:
+        if "settled" in self._queries[name].parameters:
+            row = self.one("last_settled", log=self._log)
+            parameters = {**parameters, "settled": row["id"] if row else 0}
         # Outside a snapshot a query stands alone; where the connection was lost before it, it is asked once more.
         alone = self.status is not TransactionStatus.INTRANS
         try:
@@ -208,12 +215,15 @@ class PostgresSession(_Link):
         self.untouched = False
         # Whether the transaction holds locks that others may wait for.
         self.laden = False
+        # Whether it has said where it stands among the events.
+        self.logs = False
         self._local = threading.local()
         self._readers: list[Reader] = []
         try:
             self._connection = place.connect()
             migrate(self.connection, place.schema)
-            self.house = _house(self.connection)
+            number = _number(self.connection)
+            self.house, self.log = number << 8, (1 << 62) | (number % (1 << 24)) << 38
         except psycopg.OperationalError as error:
             self.close()
             reason = f"cannot open the store at {place.name}: {str(error).strip()}"
@@ -254,6 +264,12 @@ class PostgresSession(_Link):
         # Always the last that is waited for, so those who have it wait for nobody.
         self.execute("hold_purse", {"purse": self.house + 1})
 
+    def enter_log(self) -> None:
+        """From here on nobody reads on behind what this transaction will have told."""
+        if not self.logs:
+            self.execute("enter_log", {"log": self.log})
+            self.logs = True
+
     def _try(self, query: str, **parameters: Any) -> None:
         row = self.execute(query, parameters).fetchone()
         if row is None or not row["had"]:
@@ -273,14 +289,14 @@ class PostgresSession(_Link):
             try:
                 with self.connection.cursor() as cursor:
                     cursor.executemany(compiled.text.encode(), bindings)
-            except psycopg.OperationalError as error:
+            except _LOST as error:
                 raise self._away(error) from error
 
     def reader(self) -> Reader:
         """The calling thread's own connection."""
         reader: Reader | None = getattr(self._local, "reader", None)
         if reader is None:
-            reader = self._local.reader = Reader(self.place)
+            reader = self._local.reader = Reader(self.place, self.log)
             self._readers.append(reader)
         return reader
 
@@ -308,7 +324,7 @@ class _Whole:
     def __enter__(self) -> None:
         self.session.say("BEGIN")
         self.session.depth = 1
-        self.session.laden = False
+        self.session.laden = self.session.logs = False
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         session = self.session
@@ -319,9 +335,10 @@ class _Whole:
                     session.probe("before", self.site)
                 session.say("COMMIT")
         finally:
-            # After a commit there is nothing to undo; after anything else there may be.
+            # After a commit there is nothing to undo; after anything else there may be, unless all is lost.
             if session.status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-                session.say("ROLLBACK")
+                with suppress(Busy):
+                    session.say("ROLLBACK")
         if kind is None and session.probe:
             session.probe("after", self.site)
 
@@ -329,8 +346,8 @@ class _Whole:
 class _Part:
     """A transaction inside another: a savepoint, undone alone.
 
-    The first part inside a writer's call, or after the locks of a verb, finds nothing written yet, and shares what it is
-    in: a savepoint, or the whole.
+    The first part inside a writer's call, or after the locks of a verb, finds nothing written yet, and shares what it
+    is in: a savepoint, or the whole.
     """
 
     __slots__ = ("session", "shared", "site")
@@ -356,12 +373,13 @@ class _Part:
         if session.status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
             if kind is not None and (session.depth > 1 or not self.shared):
                 session.say("ROLLBACK TO part")
+                session.logs = False
             if not self.shared:
                 session.say("RELEASE part")
 
 
-def _house(connection: Connection) -> int:
-    """The number of the lock of this store: others in the same database have others."""
+def _number(connection: Connection) -> int:
+    """By which the locks of this store are told from those of others in the same database."""
     row = connection.execute("SELECT 'address'::regclass::oid::bigint AS number").fetchone()
     assert row is not None
-    return int(row["number"]) << 8
+    return int(row["number"])

@@ -6,6 +6,7 @@ Laws:
 - A run takes a slot as a row. One that somebody else is taking is not free; one that is taken is one run's.
 - Who changes what all others rest on (a declaration, a pause, the past) has the house alone for as long as that takes.
   So nothing begins in a scope once its pause has returned.
+- Who reads the events on from a place misses none: those that may still come before it are waited out.
 - The fleet's own money, where it is bounded, is looked at by one at a time; where it is not, nobody waits for it.
 """
 
@@ -20,6 +21,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from wakeful.core.agents import Agent, Fleet
+from wakeful.core.events import EventKind
 from wakeful.core.items import Item, NewItem, Observation
 from wakeful.core.ledger import Edges
 from wakeful.core.runs import Outcome
@@ -96,6 +98,10 @@ class PostgresStore(SqlStore):
         lists = {"names": names, "roles": roles, "runs": runs, "items": items}
         self.session.hold("addresses", **{key: _listed(values) for key, values in lists.items()})
 
+    def event(self, kind: EventKind, at: datetime, **told: Any) -> None:
+        self.session.enter_log()
+        super().event(kind, at, **told)
+
     # -- what the operator says ---------------------------------------------------------------------------
     def declare(self, fleet: Fleet, now: datetime, *, boot: bool = False) -> list[str]:
         def verb() -> list[str]:
@@ -170,6 +176,12 @@ class PostgresStore(SqlStore):
         self.session.purse()
         counted = self.session.execute("count_pool", {"pool": pool}).fetchone()
         return limit if counted is None else int(counted["taken"])
+
+    def _admit(self, id: int, wake: Wake, gathered: Gathered, charge: bool, now: datetime) -> int | None:
+        run = super()._admit(id, wake, gathered, charge, now)
+        if run is None:
+            raise Crowded(f"the slot for wake {id} was taken by another")
+        return run
 
     # -- runs ---------------------------------------------------------------------------------------------
     def claim(self, node: str, now: datetime, lease: timedelta, *, limit: int = 100) -> list[Order]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from psycopg.abc import AdaptContext, Buffer
-from psycopg.adapt import AdaptersMap
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumperUnknown, TextLoader
 
@@ -41,7 +40,7 @@ class _ReadText(TextLoader):
 
 def adapt(context: AdaptContext) -> None:
     """Whatever is bound has one type, whatever its size, so that a statement is prepared once."""
-    adapters: AdaptersMap = context.adapters  # type: ignore[assignment]
+    adapters = context.adapters
     adapters.register_dumper(int, Int8Dumper)
     adapters.register_dumper(str, _WriteText)
     # Free text is VARCHAR in our schema, and only that; names and marks take the faster way.

@@ -53,7 +53,7 @@ class PostgresServer:
         self._programs = programs / "bin"
         self.settings = {**_SETTINGS, **({} if durable else _HASTY), **settings}
         self.dsn = f"postgresql://wakeful@/postgres?host={self.folder}"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[Any] | None = None
         try:
             self._create()
             self.start()
@@ -69,27 +69,24 @@ class PostgresServer:
         return Path(shutil.copytree(programs, self.folder / "programs"))
 
     def _create(self) -> None:
-        command = [self._programs / "initdb", "--pgdata", self.folder / "data", "--username", "wakeful"]
-        options = ["--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions"]
-        subprocess.run(
-            [*command, *options], check=True, capture_output=True, timeout=PATIENCE, cwd=self.folder, **self._as
-        )
+        command = [f"{self._programs}/initdb", "--pgdata", f"{self.folder}/data", "--username", "wakeful"]
+        command += ["--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync", "--no-instructions"]
+        subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE, cwd=self.folder, **self._as)
 
     def start(self) -> None:
         """Also again, after `kill`."""
         options = [f"--{key}={value}" for key, value in self.settings.items()]
-        command = [self._programs / "postgres", "-D", self.folder / "data", "-k", self.folder, *options]
+        command = [f"{self._programs}/postgres", "-D", f"{self.folder}/data", "-k", str(self.folder), *options]
         with open(self.folder / "log", "ab") as log:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, **self._as
-            )
+            started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self._as)
+        self.process = started
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 psycopg.connect(self.dsn, connect_timeout=5).close()
                 return
             except psycopg.OperationalError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
+                if started.poll() is not None or time.monotonic() > deadline:
                     said = (self.folder / "log").read_text(errors="replace")
                     raise RuntimeError(f"PostgreSQL did not start: {said[-2000:]}") from None
                 time.sleep(_STEP)

@@ -358,6 +358,22 @@ END $$;
 
 CREATE TRIGGER event_reckons AFTER INSERT ON event FOR EACH ROW EXECUTE FUNCTION reckon();
 
+-- Up to where the events can be read on from: ids are given before a commit, and a smaller one may be committed later.
+-- Whoever writes events stands, until the commit, at the last id that was given when they began (`enter_log`). The order of
+-- the two looks is what makes it exact: who enters after the second is given an id above the first.
+CREATE FUNCTION last_settled(log BIGINT) RETURNS BIGINT LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    given BIGINT;
+    lowest BIGINT;
+BEGIN
+    SELECT last_value INTO given FROM event_id_seq;
+    SELECT min(((l.classid::bigint << 32) | l.objid::bigint) - log) INTO lowest FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.objsubid = 1
+        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+        AND ((l.classid::bigint << 32) | l.objid::bigint) BETWEEN log AND log + (1::bigint << 38) - 1;
+    RETURN least(given, lowest);
+END $$;
+
 CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'events are append-only' USING ERRCODE = 'restrict_violation';

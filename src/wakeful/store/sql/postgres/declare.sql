@@ -1,5 +1,7 @@
+-- Rows come in no order but the one that is asked for: whatever decides in which order things are written says one.
+
 -- name: known_agents
-SELECT name, address, version, declaration, overrides, enabled, removed_at FROM agent;
+SELECT name, address, version, declaration, overrides, enabled, removed_at FROM agent ORDER BY name;
 
 -- name: agent_row
 SELECT name, address, version, declaration, overrides, enabled, removed_at FROM agent WHERE name = :agent;
@@ -46,7 +48,7 @@ ON CONFLICT (agent) DO UPDATE SET due_at = :due_at;
 UPDATE standing SET due_at = :due_at WHERE agent = :agent;
 
 -- name: timer_standings
-SELECT agent, due_at, idle_streak FROM standing WHERE due_at IS NOT NULL;
+SELECT agent, due_at, idle_streak FROM standing WHERE due_at IS NOT NULL ORDER BY agent;
 
 -- name: hold_timers
 UPDATE wake SET retry_at = :until WHERE state = 'waiting' AND cause = 'timer' AND slot = '' AND retry_at < :until;
@@ -61,7 +63,7 @@ VALUES (:agent, 'timer', 'beat', 'waiting', :slot, :at, :rank, 'sessions', :now)
 ON CONFLICT DO NOTHING;
 
 -- name: declared_one_offs
-SELECT id, slot FROM wake WHERE agent = :agent AND slot <> '' AND state = 'waiting' AND sender IS NULL;
+SELECT id, slot FROM wake WHERE agent = :agent AND slot <> '' AND state = 'waiting' AND sender IS NULL ORDER BY id;
 
 -- name: withdraw_one_off
 UPDATE wake SET state = 'refused', guard = 'moot', verdict = 'it is no longer declared', decided_at = :now

@@ -29,7 +29,7 @@ FROM item WHERE id = :item;
 
 -- name: mirrored
 SELECT id, external_id, fingerprint FROM item
-WHERE source = :source AND external_id IS NOT NULL AND closed_at IS NULL AND agent = :agent;
+WHERE source = :source AND external_id IS NOT NULL AND closed_at IS NULL AND agent = :agent ORDER BY id;
 
 -- name: change_mirrored
 UPDATE item SET fingerprint = :fingerprint, subject = :subject, body = :body, not_before = :not_before,

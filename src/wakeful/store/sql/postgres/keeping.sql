@@ -3,7 +3,7 @@
 SELECT i.id FROM item i
 WHERE i.closed_at IS NOT NULL AND i.closed_at < :before AND (i.dedupe IS NULL OR i.closed_at < :keys_before)
     AND NOT EXISTS (SELECT 1 FROM dependency d JOIN item o ON o.id = d.item WHERE d.needs = i.id AND o.closed_at IS NULL)
-ORDER BY i.closed_at LIMIT :limit;
+ORDER BY i.closed_at, i.id LIMIT :limit;
 
 -- name: forget_dependencies
 DELETE FROM dependency WHERE item = :item;
@@ -35,7 +35,7 @@ WHERE r.ended_at IS NOT NULL AND r.ended_at < :before
         (SELECT 1 FROM run n WHERE n.address = r.address AND n.charged = 1 AND n.state <> 'void' AND n.id > r.id))
     AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.run = r.id)
     AND NOT EXISTS (SELECT 1 FROM item i WHERE i.by_run = r.id AND i.by_run IS NOT NULL AND i.closed_at IS NULL)
-ORDER BY r.ended_at LIMIT :limit;
+ORDER BY r.ended_at, r.id LIMIT :limit;
 
 -- name: forget_run
 DELETE FROM run WHERE id = :run;
@@ -50,7 +50,7 @@ WHERE w.state <> 'waiting' AND w.decided_at < :before
     AND NOT EXISTS (SELECT 1 FROM wake t WHERE t.id = w.joined AND t.state = 'waiting')
     AND (w.slot = '' OR NOT EXISTS
         (SELECT 1 FROM agent a WHERE a.name = w.agent AND a.removed_at IS NULL AND strpos(a.declaration, w.slot) > 0))
-ORDER BY w.decided_at LIMIT :limit;
+ORDER BY w.decided_at, w.id LIMIT :limit;
 
 -- name: forget_wake
 DELETE FROM wake WHERE id = :wake;

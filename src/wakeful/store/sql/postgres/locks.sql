@@ -13,6 +13,12 @@ SELECT pg_try_advisory_xact_lock(:house) AS had;
 -- name: hold_purse
 SELECT pg_advisory_xact_lock(:purse);
 
+-- name: enter_log
+SELECT pg_advisory_xact_lock_shared(:log + last_value) FROM event_id_seq;
+
+-- name: last_settled
+SELECT last_settled(:log) AS id;
+
 -- name: addresses
 -- Of all whom these wakes, runs and tasks concern. In the order of their names: two who want the same never wait in a ring.
 SELECT d.name FROM address d WHERE d.name IN (

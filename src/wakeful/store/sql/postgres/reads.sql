@@ -74,22 +74,22 @@ WHERE state = 'waiting' AND id > :after AND id < :before AND (:agent::text IS NU
 
 -- name: list_events
 SELECT id, kind, at, agent, wake, run, item, fields FROM event
-WHERE id > :after AND (:kinds::json IS NULL OR kind IN (SELECT json_array_elements_text(:kinds::json)))
+WHERE id > :after AND id <= :settled AND (:kinds::json IS NULL OR kind IN (SELECT json_array_elements_text(:kinds::json)))
 ORDER BY id LIMIT :limit;
 
 -- name: latest_events
 SELECT id, kind, at, agent, wake, run, item, fields FROM event
-WHERE id > :after AND id < :before AND (:kinds::json IS NULL OR kind IN (SELECT json_array_elements_text(:kinds::json)))
+WHERE id > :after AND id < :before AND id <= :settled AND (:kinds::json IS NULL OR kind IN (SELECT json_array_elements_text(:kinds::json)))
 ORDER BY id DESC LIMIT :limit;
 
 -- name: agent_events
 SELECT id, kind, at, agent, wake, run, item, fields FROM event
-WHERE agent = :agent AND id > :after AND (:kinds::json IS NULL OR kind IN (SELECT json_array_elements_text(:kinds::json)))
+WHERE agent = :agent AND id > :after AND id <= :settled AND (:kinds::json IS NULL OR kind IN (SELECT json_array_elements_text(:kinds::json)))
 ORDER BY id LIMIT :limit;
 
 -- name: latest_agent_events
 SELECT id, kind, at, agent, wake, run, item, fields FROM event
-WHERE agent = :agent AND id > :after AND id < :before
+WHERE agent = :agent AND id > :after AND id < :before AND id <= :settled
     AND (:kinds::json IS NULL OR kind IN (SELECT json_array_elements_text(:kinds::json)))
 ORDER BY id DESC LIMIT :limit;
 
@@ -97,12 +97,13 @@ ORDER BY id DESC LIMIT :limit;
 -- What a person did is a small part of what happened, and is found without the rest.
 SELECT id FROM event
 WHERE kind IN ('declared', 'removed', 'set', 'paused', 'resumed', 'stopped', 'task_changed')
-    AND kind IN (SELECT json_array_elements_text(:kinds::json)) AND id > :after AND id < :before;
+    AND kind IN (SELECT json_array_elements_text(:kinds::json)) AND id > :after AND id < :before AND id <= :settled;
 
 -- name: agent_act_events
 SELECT id FROM event
 WHERE kind IN ('declared', 'removed', 'set', 'paused', 'resumed', 'stopped', 'task_changed')
-    AND kind IN (SELECT json_array_elements_text(:kinds::json)) AND id > :after AND id < :before AND agent = :agent;
+    AND kind IN (SELECT json_array_elements_text(:kinds::json)) AND id > :after AND id < :before AND id <= :settled
+    AND agent = :agent;
 
 -- name: event_rows
 SELECT e.id, e.kind, e.at, e.agent, e.wake, e.run, e.item, e.fields

@@ -4,13 +4,13 @@ SELECT
     s.state, s.hits, s.idle_streak, s.failure_streak, s.due_at, s.epoch, s.beat, s.gates, s.costs, s.last_outcome,
     s.last_ended_at, s.agent,
     (SELECT json_build_array(p.scope, p.owner, p.reason, p.since, p.until)::text FROM pause p
-        WHERE p.scope = 'fleet' AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS fleet_pause,
+        WHERE p.scope = 'fleet' AND (p.until IS NULL OR p.until > :now) ORDER BY p.owner LIMIT 1) AS fleet_pause,
     (SELECT json_build_array(p.scope, p.owner, p.reason, p.since, p.until)::text FROM pause p
-        WHERE p.scope = :pause_agent AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS agent_pause,
+        WHERE p.scope = :pause_agent AND (p.until IS NULL OR p.until > :now) ORDER BY p.owner LIMIT 1) AS agent_pause,
     (SELECT json_build_array(p.scope, p.owner, p.reason, p.since, p.until)::text FROM pause p
-        WHERE p.scope = :pause_address AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS address_pause,
+        WHERE p.scope = :pause_address AND (p.until IS NULL OR p.until > :now) ORDER BY p.owner LIMIT 1) AS address_pause,
     (SELECT json_build_array(p.scope, p.owner, p.reason, p.since, p.until)::text FROM pause p
-        WHERE p.scope = :pause_source AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS source_pause,
+        WHERE p.scope = :pause_source AND (p.until IS NULL OR p.until > :now) ORDER BY p.owner LIMIT 1) AS source_pause,
     (SELECT count(*) FROM wake w WHERE w.by_run = :by_run AND w.cause = 'peer' AND w.id <> :wake
         AND (w.charged = 1 OR w.state = 'waiting')) AS wakes_by_run,
     -- The last in order, not the latest by its stamp: the clock may have been set back since.
@@ -40,7 +40,7 @@ SELECT
         AND (i.ring_at <= :now OR i.asked IS NOT NULL) AND (i.not_before IS NULL OR i.not_before <= :now)
         AND i.closed_at IS NULL
         AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0) AND i.held_by IS NULL)) AS rings,
-    (SELECT r.day FROM run r WHERE r.wake = :wake AND r.charged = 1 AND r.state <> 'void' LIMIT 1) AS charged_day,
+    (SELECT r.day FROM run r WHERE r.wake = :wake AND r.charged = 1 AND r.state <> 'void' ORDER BY r.id LIMIT 1) AS charged_day,
     t.state AS task_state, t.waits_for AS task_waits_for, t.not_before AS task_not_before,
     t.attempts AS task_attempts
 FROM standing s
@@ -167,12 +167,12 @@ RETURNING opened.id;
 
 -- name: due_standings
 SELECT agent, due_at FROM standing WHERE asked = 0 AND due_at IS NOT NULL AND due_at <= :now
-ORDER BY due_at LIMIT :limit;
+ORDER BY due_at, agent LIMIT :limit;
 
 -- name: due_wakes
 SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_run, root, depth, lineage_usd, slot,
     attempt, charged, requested_at
-FROM wake WHERE state = 'waiting' AND retry_at IS NOT NULL AND retry_at <= :now ORDER BY retry_at LIMIT :limit;
+FROM wake WHERE state = 'waiting' AND retry_at IS NOT NULL AND retry_at <= :now ORDER BY retry_at, id LIMIT :limit;
 
 -- name: wakes_for_slots
 SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_run, root, depth, lineage_usd, slot,
@@ -183,7 +183,7 @@ FROM wake WHERE state = 'waiting' AND guard = 'slots' AND pool = :pool ORDER BY 
 SELECT id, agent, ring, sender, source, by_run, ring_at FROM item
 WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL AND ring_at <= :now
     AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
-ORDER BY ring_at LIMIT :limit;
+ORDER BY ring_at, id LIMIT :limit;
 
 -- name: slots_open
 SELECT
