@@ -358,4 +358,5 @@ async def test_what_the_check_said_is_told_as_data(yard, check, expected):
     else:
         fence = max((line for line in text.splitlines() if line and not line.strip("~")), key=len)
         assert f"\n## What your check found\n\n{fence}\n{expected}\n{fence}\n" in text
+        assert fence not in expected
     assert json.loads((yard.run_folder() / BRIEFING_JSON).read_text())["check"] == check

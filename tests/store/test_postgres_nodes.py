@@ -20,7 +20,7 @@ from wakeful.core.runs import Ending
 from wakeful.core.settlement import settle
 from wakeful.core.wakes import Pause, VerdictKind
 from wakeful.store import postgres
-from wakeful.store.postgres_session import Connection, Crowded
+from wakeful.store.postgres_session import Connection, Crowded, PostgresSession
 from wakeful.store.protocol import Finish, Order
 from wakeful.store.store import SqlStore
 from wakeful.testing.contracts.store_case import (
@@ -197,7 +197,9 @@ class Meanwhile:
 
     @contextmanager
     def look(self) -> Iterator[Connection]:
-        connection = self.other.session.place.connect()
+        session = self.other.session
+        assert isinstance(session, PostgresSession)
+        connection = session.place.connect()
         try:
             yield connection
         finally:

@@ -23,8 +23,7 @@ _MINIMUM = re.compile(r"^-- minimum_reader: (\d+)$", re.MULTILINE)
 
 _LOOK = """
 SELECT current_schema() AS schema, to_regclass('schema') IS NOT NULL AS ours,
-    (SELECT min(c.relname) FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r')
-        AS stranger
+    (SELECT min(t.tablename) FROM pg_tables t WHERE t.schemaname = current_schema()) AS stranger
 """
 
 
