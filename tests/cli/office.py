@@ -149,6 +149,8 @@ def now() -> datetime:
 class Beside:
     """What an engine says of itself; told to leave, it gives the folder back."""
 
+    leaving = False
+
     def __init__(self) -> None:
         self.left: list[bool] = []
         self.answers: dict[str, object] = {"changed": ["wren"], "diagnostics": []}

@@ -39,6 +39,8 @@ def replicas(address: str, count: int, **more: Any) -> list[Agent]:
 class Engine:
     """What Control may ask of the engine beside it."""
 
+    leaving = False
+
     def __init__(self) -> None:
         self.left: list[bool] = []
         self.settled: Callable[[], None] = lambda: None

@@ -331,3 +331,13 @@ def test_ten_callers_with_one_key_ask_once_also_where_a_thread_writes(desk):
     desk.access.close()
     assert len({reply["wake_id"] for reply in replies}) == 1 and len(desk.store.wakes()) == 1
     assert sorted(reply["duplicate"] for reply in replies) == [False] + [True] * 9
+
+
+def test_an_engine_that_is_leaving_begins_nothing_and_what_was_asked_waits_for_the_next(desk):
+    desk.declare(an_agent("wren"))
+    desk.engine.leaving = True
+    reply = desk.ask("tick", agent="wren")
+    assert (reply["verdict"], reply["run_id"]) == ("defer", None)
+    assert "leaving" in reply["reason"]
+    desk.engine.leaving = False
+    assert [wake.id for wake in desk.store.due(desk.now).wakes] == [reply["wake_id"]]

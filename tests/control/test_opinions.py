@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.control.desk import DONE, FAILED, HOUR, MINUTE, NOON, SECOND, an_agent, caller_of, replicas
+from wakeful.core.admission import admit
 from wakeful.core.agents import Limits
 from wakeful.core.cadence import Cadence
 from wakeful.core.codec import write_time
@@ -13,6 +14,7 @@ from wakeful.core.cron import parse_schedule
 from wakeful.core.errors import Mistake
 from wakeful.core.guards import GUARDS
 from wakeful.core.lifecycle import Lifecycle, State
+from wakeful.core.settlement import skip_beat
 from wakeful.core.wakes import Pause, agent_scope
 from wakeful.core.windows import parse_window
 
@@ -320,3 +322,19 @@ def test_a_run_asks_why_about_itself(desk):
     desk.store.pause(Pause(scope=agent_scope("wren"), owner="operator", reason="x", since=desk.now), desk.now)
     answer = desk.ask("why", caller_of(order), agent="wren", cause="operator")
     assert [each["guard"] for each in answer["opinions"] if each["verdict"]] == ["paused", "busy"]
+
+
+def test_a_time_of_day_asks_why_of_the_past(desk):
+    desk.declare(an_agent("wren"))
+    desk.later(HOUR)
+    assert desk.ask("why", agent="wren", at="12:30:00")["at"] == write_time(NOON + 30 * MINUTE)
+
+
+def test_why_says_that_a_check_wants_no_beat_and_when_it_is_asked_again(desk):
+    desk.declare(an_agent("wren", check="true"))
+    desk.later(2 * HOUR)
+    (wake,) = desk.store.due(desk.now).wakes
+    desk.store.skip(wake, "the list is empty", admit, skip_beat, desk.now)
+    answer = desk.ask("why", agent="wren")
+    assert answer["verdict"] == "defer" and "the list is empty" in answer["reason"]
+    assert answer["next_eligible"] == write_time(desk.now + HOUR)

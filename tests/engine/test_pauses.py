@@ -220,3 +220,18 @@ async def test_a_pause_file_does_not_lift_what_somebody_else_paused(stage):
     await stage.until(1000)
     assert [row.owner for row in stage.store.pauses()] == ["ada"]
     assert stage.seen == []
+
+
+@lived
+async def test_the_reason_in_a_pause_file_may_come_after_the_file(stage):
+    stage.declare(heading("wren", interval="10m"))
+    engine = await stage.up()
+    file = stage.folder / "PAUSE"
+    file.touch()
+    engine.nudge()
+    await stage.until(5)
+    file.write_text("the disk is being changed\n")
+    engine.nudge()
+    await stage.until(10)
+    (row,) = stage.store.pauses()
+    assert "the disk is being changed" in row.reason

@@ -22,6 +22,8 @@ from wakeful.testing.contracts.store_case import DONE, LEASE, NOW, a_fleet, tick
 
 
 class Beside:
+    leaving = False
+
     def health(self) -> dict[str, object]:
         return {"ready": True}
 

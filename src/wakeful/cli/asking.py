@@ -100,7 +100,21 @@ def _ended(place: Place, operation: str, parameters: Row, *, quiet: bool) -> Row
         raise Complaint("a run may not wait for another", "leave --wait out", BAD)
     with connect_live(place, "there would be nothing to wait for") as connection:
         reply = connection.ask(operation, **parameters)
-    return reply if reply["verdict"] == "refuse" else _wait(place, parameters["agent"], reply, quiet=quiet)
+    if reply["verdict"] == "refuse":
+        return reply
+    ended = _wait(place, parameters["agent"], reply, quiet=quiet)
+    return _as_its_task(place, ended, reply.get("task_id"))
+
+
+def _as_its_task(place: Place, ended: Row, task: int | None) -> Row:
+    """A handler's run ends well when it has seen to its tasks, however they ended: what was asked for is the task."""
+    if task is None or ended.get("outcome") not in ("done", "no_work"):
+        return ended
+    found = ask(place, "task", task=task)
+    if found["state"] == "completed":
+        return ended
+    error = next((tried["error"] for tried in reversed(found["attempts"]) if tried.get("error")), None)
+    return {**ended, "outcome": "failed", "reason": error or found["state"], "summary": error or found["state"]}
 
 
 def _wait(place: Place, agent: str, reply: Row, *, quiet: bool) -> Row:

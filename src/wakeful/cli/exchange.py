@@ -16,13 +16,19 @@ from wakeful.cli.complaints import BAD, LATER, NO_ENGINE, Complaint, from_proble
 # Longer than anything an engine does before it answers: `pause --now` waits 12 s.
 PATIENCE = 30.0
 PORT = 80
+# What an engine reads of one request.
+MOST = 1_000_000
 
 
 def exchange(url: str, token: str, method: str, target: str, body: dict[str, Any] | None) -> dict[str, Any]:
     """What the engine at `url` answers; a `Complaint` where it refuses, is gone or is silent."""
+    request = _request(url, token, method, target, body)
+    if len(request) - request.index(b"\r\n\r\n") - 4 > MOST:
+        size = f"{len(request) / 1e6:.1f} MB"
+        raise Complaint(f"that is {size}, and an engine takes 1 MB at a time", "send less, or the name of a file", BAD)
     try:
         with reach(url, PATIENCE) as line:
-            line.sendall(_request(url, token, method, target, body))
+            line.sendall(request)
             received = _all_of(line)
     except TimeoutError:
         raise Complaint(f"the engine at {url} does not answer", "try again; see wakeful doctor", LATER) from None

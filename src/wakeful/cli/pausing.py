@@ -64,6 +64,8 @@ def _receipt(receipt: dict[str, Any], at_once: bool, now: datetime) -> str:
         lines.append(f"asked to end: {counted(len(receipt['ended']), 'run')}")
     if receipt["running"]:
         lines.append(f"{'still alive' if at_once else 'under way'}: {listed(receipt['running'], now)}")
+        if at_once and not receipt.get("engine", True):
+            lines.append("no engine is at work to end them: they are ended when one starts (wakeful up)")
     return "\n".join(lines)
 
 

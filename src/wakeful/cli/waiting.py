@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wakeful.cli.complaints import no_engine
+from wakeful.cli.complaints import LATER, NO_ENGINE, Complaint, no_engine
 from wakeful.cli.connection import connect
 from wakeful.cli.place import Place
 
@@ -38,12 +38,22 @@ class Patient:
         self._seen = clock()
 
     def ask(self, operation: str, **parameters: Any) -> Row:
-        with connect(self._place) as connection:
-            if connection.live:
-                self._seen = self._clock()
-            elif self._clock() - self._seen > AWAY:
-                raise no_engine(self._place.data, "what was asked waits in the store")
-            return connection.ask(operation, **parameters)
+        for _ in rests():
+            try:
+                with connect(self._place) as connection:
+                    if connection.live:
+                        answer = connection.ask(operation, **parameters)
+                        self._seen = self._clock()
+                        return answer
+                    if self._clock() - self._seen <= AWAY:
+                        return connection.ask(operation, **parameters)
+            except Complaint as complaint:
+                # Cut off in the middle of an answer, or the next engine has the folder and does not listen yet.
+                if complaint.exit_code not in (NO_ENGINE, LATER) or self._clock() - self._seen > AWAY:
+                    raise
+                continue
+            raise no_engine(self._place.data, "what was asked waits in the store")
+        raise AssertionError("rests never end")
 
 
 def wait_for_wake(place: Place, wake: int, deferred: Callable[[Row], None]) -> Row:

@@ -198,6 +198,8 @@ def _replicas(store: Store, address: str) -> tuple[AgentRow, ...]:
 def _guess(store: Store, name: str) -> str:
     known = {known for agent in store.agents() for known in (agent.name, agent.address)}
     near = nearest(name, sorted(known)) if len(known) <= MOST_COMPARED and len(name) <= 64 else None
+    if not known:
+        return "; no fleet has been taken up here yet: wakeful up does that"
     return f"; did you mean {near}?" if near else "; `wakeful status` lists the agents"
 
 

@@ -31,6 +31,10 @@ OPERATOR = Caller(name="operator")
 class Beside(Protocol):
     """What the engine in this process, if there is one, can be asked without the store."""
 
+    @property
+    def leaving(self) -> bool:
+        """Whether it is about to stop: it begins nothing more."""
+
     def health(self) -> dict[str, object]:
         """Its heartbeat, its address, since when it is up, what it holds; ready or not, and why not."""
 

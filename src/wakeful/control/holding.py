@@ -55,7 +55,8 @@ class Holding(Base):
                 held = list(dict.fromkeys([*held, *await self._end_late(target, caller)]))
                 await self._wait_for_ends(target)
         running = await self.access.read(lambda store: _open(store, target))
-        return {**pause_row(pause), "running": [run_row(row) for row in running], "ended": held}
+        engine = self.beside is not None
+        return {**pause_row(pause), "running": [run_row(row) for row in running], "ended": held, "engine": engine}
 
     async def _end_late(self, target: Target | None, caller: Caller) -> list[int]:
         """What had begun in the same instant as the pause was not seen by it."""

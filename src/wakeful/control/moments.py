@@ -1,6 +1,7 @@
 """Instants as a person writes them: `2026-12-24T18:00Z`, `14:30`, `in 20m`.
 
-Law: a time of day is the next one on the agent's own wall clock; a bare duration is never guessed to be an instant.
+Law: a time of day is the nearest one on the agent's own wall clock, of those to come or of those that have been, as the
+question wants it; a bare duration is never guessed to be an instant.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ from wakeful.core.zones import instant, wall
 from wakeful.fleet import values
 from wakeful.fleet.diagnostics import quoted
 
-_TIME_OF_DAY = re.compile(r"([0-9]{1,2}):([0-9]{2})")
+_TIME_OF_DAY = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 _IN = re.compile(r"in\s+(\S+)", re.IGNORECASE)
+_WRITE = ("write 2026-12-24T18:00Z, 14:30 or: in 20m", "write 2026-12-24T18:00Z, 14:30 or 14:30:15")
 _BARE = re.compile(r"(?:[0-9]+[smhd])+", re.IGNORECASE)
 
 
-def read_moment(written: str, now: datetime, zone: ZoneInfo) -> datetime:
-    """Which may lie in the past where it was written as an instant."""
+def read_moment(written: str, now: datetime, zone: ZoneInfo, *, past: bool = False) -> datetime:
+    """Which may lie in the past where it was written as an instant; with `past` a time of day does too."""
     text = written.strip()
     if found := _TIME_OF_DAY.fullmatch(text):
-        return _next(int(found[1]), int(found[2]), text, now, zone)
+        return _nearest(text, [int(part or 0) for part in found.groups()], now, zone, past)
     if found := _IN.fullmatch(text):
         return now + values.duration(found[1])
     if _BARE.fullmatch(text):
@@ -33,9 +35,7 @@ def read_moment(written: str, now: datetime, zone: ZoneInfo) -> datetime:
     except Mistake:
         if _has_no_zone(text):
             raise
-        raise Mistake(
-            f"expected an instant, found {quoted(text)}", "write 2026-12-24T18:00Z, 14:30 or: in 20m"
-        ) from None
+        raise Mistake(f"expected an instant, found {quoted(text)}", _WRITE[past]) from None
 
 
 def _has_no_zone(text: str) -> bool:
@@ -57,13 +57,15 @@ def read_later(written: str, now: datetime, zone: ZoneInfo) -> datetime:
     return moment
 
 
-def _next(hour: int, minute: int, written: str, now: datetime, zone: ZoneInfo) -> datetime:
-    if hour > 23 or minute > 59:
+def _nearest(written: str, parts: list[int], now: datetime, zone: ZoneInfo, past: bool) -> datetime:
+    hour, minute, second = parts
+    if hour > 23 or minute > 59 or second > 59:
         raise Mistake(f"there is no time {written}", "write hours from 00:00 to 23:59")
     today = wall(now, zone).date()
-    # The first that is still to come; of a repeated hour the first reading counts, as everywhere.
+    # The first that is still to come, or the last that was; of a repeated hour the first reading counts, as everywhere.
     for days in range(3):
-        moment = instant(datetime.combine(today + timedelta(days=days), time(hour, minute)), zone)
-        if moment > now:
+        day = today + timedelta(days=-days if past else days)
+        moment = instant(datetime.combine(day, time(hour, minute, second)), zone)
+        if moment <= now if past else moment > now:
             return moment
     raise AssertionError(f"no {written} within two days of {now}")

@@ -62,7 +62,7 @@ class Opinions(Base):
         asked, now = chosen(cause, Cause, "cause"), self.clock()
         target = await self.access.read(lambda store: find(store, agent))
         must_be_own(caller, target, "the reasons")
-        moment = now if at is None else read_moment(at, now, ZoneInfo(target.first.agent.timezone))
+        moment = now if at is None else read_moment(at, now, ZoneInfo(target.first.agent.timezone), past=True)
         if moment > now:
             raise Mistake(f"{write_time(moment)} is still to come", f"for what comes, ask: wakeful forecast {agent}")
         if moment == now:
@@ -133,6 +133,8 @@ class Opinions(Base):
 def _now(store: Store, target: Target, cause: Cause, now: datetime) -> Question:
     waiting = _waiting(store, target, cause)
     if waiting is not None:
+        if (held := _held_by_check(store, waiting, now)) is not None:
+            return held
         why = store.why(waiting, now)
         said = f"wake {waiting.id} waits since {write_time(waiting.requested_at)}"
         return Question(wake=why.wake, facts=why.facts, limits=why.limits, assumptions=(said,))
@@ -150,6 +152,18 @@ def _now(store: Store, target: Target, cause: Cause, now: datetime) -> Question:
     supposed = "a task were ready" if cause is Cause.task else "something rang in its inbox"
     nothing = f"nothing of the cause {cause} waits: the guards are asked as if {supposed}"
     return replace(question, facts=replace(why.facts, moot=None), assumptions=(nothing,))
+
+
+def _held_by_check(store: Store, waiting: Wake, now: datetime) -> Question | None:
+    """A beat that its CHECK did not want is asked again at an instant of its own; until then it is not due."""
+    row = store.wake(waiting.id)
+    if row is None or row.guard != "check" or row.retry_at is None or row.retry_at <= now:
+        return None
+    why = store.why(waiting, now)
+    said = defer("moot", f"its CHECK said that there is nothing to do: {row.reason}", until=row.retry_at)
+    again = f"the CHECK is asked again at {write_time(row.retry_at)}"
+    facts = replace(why.facts, moot=None)
+    return Question(wake=why.wake, facts=facts, limits=why.limits, assumptions=(again,), not_due=said)
 
 
 def _unless_due(question: Question, target: Target) -> Question:

@@ -24,6 +24,7 @@ from wakeful.core.wakes import Verdict, VerdictKind, Wake, defer
 from wakeful.store.protocol import Store
 
 NO_ENGINE = "no engine: recorded, decided when one starts"
+LEAVING = "the engine is leaving: recorded, decided when the next one starts"
 # How far back a wake is looked for by its key or its message.
 MOST_LOOKED_AT = 200
 LONGEST_KEY = 255
@@ -68,9 +69,10 @@ class Requests(Base):
                 wake = replace(wake, task=id) if item.kind is Kind.task else replace(wake, item=id)
         if wake is None:
             return Answer(item=id)
-        if self.beside is None:
+        if self.beside is None or self.beside.leaving:
             asked = store.ask([wake], now)[0]
-            return Answer(item=id, wake=asked, verdict=defer("", NO_ENGINE), agent=wake.agent)
+            why = NO_ENGINE if self.beside is None else LEAVING
+            return Answer(item=id, wake=asked, verdict=defer("", why), agent=wake.agent)
         decision = store.decide([wake], admit, now)[0]
         return Answer(
             item=id,
@@ -142,7 +144,7 @@ def _advice(answer: Answer, caller: Caller) -> str | None:
         return None
     if not caller.is_operator:
         kept = "your message is kept and shown at its next run; " if answer.item else ""
-        return f"{kept}next time use message_agent, which costs nothing"
+        return f"{kept}next time use message_agent (wakeful send), which costs nothing"
     if verdict.guard == "paused":
         scope = str(verdict.numbers.get("scope", ""))
         whom = scope.removeprefix("agent:") if scope.startswith("agent:") else ""

@@ -32,14 +32,16 @@ class PauseFile:
         file, now = self.present(), self._clock.now()
         if file is None and self._known is not False:
             await self._access.write(lambda store: store.resume(FLEET, OWNER, now, owner=OWNER))
-        elif file is not None and not (self._known and await self._access.read(_stands)):
+        elif file is not None:
+            # A file is created first and written afterwards: its reason may come later than the pause.
             pause = Pause(scope=FLEET, owner=OWNER, reason=_reason(file), since=now)
-            await self._access.write(lambda store: store.pause(pause, now))
+            if await self._access.read(_standing_reason) != pause.reason:
+                await self._access.write(lambda store: store.pause(pause, now))
         self._known = file is not None
 
 
-def _stands(store: Store) -> bool:
-    return any(pause.scope == FLEET and pause.owner == OWNER for pause in store.pauses())
+def _standing_reason(store: Store) -> str | None:
+    return next((pause.reason for pause in store.pauses() if (pause.scope, pause.owner) == (FLEET, OWNER)), None)
 
 
 def _reason(file: Path) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from wakeful.core.errors import Mistake
 from wakeful.store.postgres_session import Connection, Crowded, Place, PostgresSession
 from wakeful.store.postgres_store import TRIES, PostgresStore, step_aside
 from wakeful.store.session import Probe
-from wakeful.store.writer import Answer, Writer, _Call
+from wakeful.store.writer import Answer, Writer
 
 log = logging.getLogger("wakeful.store")
 
@@ -53,7 +54,7 @@ def open_postgres(
 class PostgresWriter(Writer):
     """Group commit as ever; a call that found others in its way is made again, alone."""
 
-    def _commit(self, calls: list[_Call]) -> list[Answer]:
+    def _commit(self, calls: list[Any]) -> list[Answer]:
         answers = super()._commit(calls)
         for place, call in enumerate(calls):
             for turn in range(TRIES):

@@ -6,7 +6,7 @@ Laws:
 - A connection that was lost is opened anew by whoever needs it next; what it was doing has failed, and says so.
 - Every connection notices a server that has gone silent within seconds (keepalives, `tcp_user_timeout`).
 - Wait only with empty hands. Who holds a lock already only tries for the next one, and where it is not to be had is
-  `Crowded`: everything is put down, and begun again.
+  `Crowded`: everything is put down, and begun again. (The fleet's money is waited for, as the last of all.)
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Reader(_Link):
 
     def execute(self, name: str, parameters: Row) -> RawCursor[Row]:
         if "settled" in self._queries[name].parameters:
-            row = self.one("last_settled", log=self._log)
+            row = self.execute("last_settled", {"log": self._log}).fetchone()
             parameters = {**parameters, "settled": row["id"] if row else 0}
         # Outside a snapshot a query stands alone; where the connection was lost before it, it is asked once more.
         alone = self.status is not TransactionStatus.INTRANS
@@ -254,9 +254,9 @@ class PostgresSession(_Link):
             self.execute("have_house", {"house": self.house})
         self.laden = True
 
-    def hold(self, query: str, **whose: Any) -> None:
-        """Lock rows, in their order; `query` waits, and has a twin `try_` that does not."""
-        self.execute(f"try_{query}" if self.laden else query, whose)
+    def hold(self, **whose: Any) -> None:
+        """The addresses of all whom it concerns, until the commit."""
+        self.execute("try_addresses" if self.laden else "addresses", whose)
         self.laden = True
 
     def purse(self) -> None:

@@ -96,7 +96,7 @@ class PostgresStore(SqlStore):
         items: Sequence[int | None] = (),
     ) -> None:
         lists = {"names": names, "roles": roles, "runs": runs, "items": items}
-        self.session.hold("addresses", **{key: _listed(values) for key, values in lists.items()})
+        self.session.hold(**{key: _listed(values) for key, values in lists.items()})
 
     def event(self, kind: EventKind, at: datetime, **told: Any) -> None:
         self.session.enter_log()

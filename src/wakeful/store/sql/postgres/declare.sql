@@ -59,7 +59,8 @@ FROM standing WHERE agent = :agent;
 
 -- name: put_one_off
 INSERT INTO wake (agent, cause, subject, state, slot, retry_at, rank, pool, requested_at)
-VALUES (:agent, 'timer', 'beat', 'waiting', :slot, :at, :rank, 'sessions', :now)
+SELECT :agent, 'timer', 'beat', 'waiting', :slot, :at, :rank, 'sessions', :now
+WHERE NOT EXISTS (SELECT 1 FROM wake w WHERE w.agent = :agent AND w.slot = :slot AND w.slot <> '')
 ON CONFLICT DO NOTHING;
 
 -- name: declared_one_offs

@@ -1,13 +1,15 @@
 -- name: put_item
 INSERT INTO item (kind, state, agent, role, target, sender, origin, subject, body, type, priority, ring, ring_at, dedupe,
     source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, by_run, created_at)
-VALUES (:kind, :state, :agent, :role, :target, :sender, :origin, :subject, :body, :type, :priority,
+SELECT :kind, :state, :agent, :role, :target, :sender, :origin, :subject, :body, :type, :priority,
     :ring,
     -- Nobody's timer would ever show a silent message to such an agent: it rings late instead of never.
     CASE WHEN :sweep_at::bigint IS NULL THEN :ring_at::bigint
         ELSE (SELECT :sweep_at::bigint FROM address WHERE name = :agent AND timerless = 1) END,
-    :dedupe, :source, :external_id, :fingerprint, :max_retries, :key, :not_before, :tags, :waits_for, :reply_to,
-    :by_run, :now)
+    :dedupe::varchar, :source, :external_id, :fingerprint, :max_retries::int, :key, :not_before::bigint, :tags, :waits_for,
+    :reply_to::bigint, :by_run::bigint, :now
+-- What is known already needs no new id.
+WHERE NOT EXISTS (SELECT 1 FROM item k WHERE k.dedupe = :dedupe::varchar AND k.dedupe IS NOT NULL)
 ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING
 RETURNING id;
 
