@@ -30,7 +30,12 @@ FLEET = """\
 :PROPERTIES:
 :RUN: agents/talk.sh
 :END:
+* func
+:PROPERTIES:
+:HANDLER: handlers:give_up
+:END:
 """
+HANDLERS = "def give_up(run):\n    raise ValueError('no paper')\n"
 FINE = "#!/bin/sh\necho one\necho two\n"
 TALK = """\
 #!/bin/sh
@@ -47,6 +52,7 @@ def desk(tmp_path_factory):
     """An engine as a process of its own, ready; its data folder is what the commands are told."""
     folder = tmp_path_factory.mktemp("desk")
     (folder / "fleet.org").write_text(FLEET)
+    (folder / "handlers.py").write_text(HANDLERS)
     (folder / "agents").mkdir()
     for name, text in (("fine", FINE), ("talk", TALK.replace("$PYTHON", sys.executable))):
         script = folder / "agents" / f"{name}.sh"
@@ -90,6 +96,18 @@ def test_one_task_is_done_once_and_waited_for(desk):
     result = asked(desk, "run", "fine", "write a page", "--wait")
     assert result.exit_code == 0, result.output
     assert "completed" in asked(desk, "task", "list").stdout
+
+
+def test_a_one_off_whose_handler_raised_has_failed_although_its_shift_was_seen_through(desk):
+    done = asked(desk, "run", "func", "print it", "--wait")
+    assert done.exit_code == 1
+    assert "failed" in done.output and "no paper" in done.output
+
+
+def test_what_is_larger_than_an_engine_takes_is_said_so(desk):
+    done = asked(desk, "send", "fine", "x" * 1_500_000)
+    assert done.exit_code == 2
+    assert "1.5 MB" in done.output and "Traceback" not in done.output
 
 
 def test_a_run_is_seen_at_work_and_ended(desk):
