@@ -58,6 +58,8 @@ class Checks:
                 self._held.discard(held)
                 if not held.ended.done():
                     await held.end("whoever asked has gone", at_once=True)
+                    # Its guardian reads why in this folder, and writes how it ended there.
+                    await held.wait()
                 shutil.rmtree(self._folder / agent, ignore_errors=True)
 
     async def close(self) -> None:
