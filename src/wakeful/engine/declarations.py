@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import timedelta
-from pathlib import Path
 
 from wakeful.core.agents import Agent, Fleet
 from wakeful.engine.clock import Clock, Nudge
@@ -100,7 +99,3 @@ class Declarations:
 def unrunnable(fleet: Fleet) -> list[Agent]:
     """Enabled agents that nobody said how to run."""
     return [agent for agent in fleet.agents if agent.enabled and agent.runner is None]
-
-
-def where(file: FleetFile) -> Path:
-    return file.path.absolute().parent
