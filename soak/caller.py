@@ -36,8 +36,8 @@ def as_json(assignment: Assignment) -> str:
 
 def from_json(line: str) -> Assignment:
     told = json.loads(line)
-    for name in ("wall_clock", "grace", "lease"):
-        told[name] = None if told[name] is None else timedelta(seconds=told[name])
+    for name in ("wall_clock", "grace", "fence"):
+        told[name] = timedelta(seconds=told[name])
     for name in ("folder", "workdir"):
         told[name] = Path(told[name])
     return Assignment(**{**told, "command": tuple(told["command"]), "secrets": tuple(told["secrets"])})

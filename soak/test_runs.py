@@ -9,6 +9,7 @@ from time import monotonic
 
 import pytest
 
+from tests.runners import test_leases as leases
 from tests.runners import test_process_behaviours as behaviours
 from tests.runners import test_recovery as recovery
 from wakeful.runners.process import ProcessRunner
@@ -27,6 +28,9 @@ SENTENCES = [
     recovery.test_a_run_that_ended_while_nobody_looked_is_adopted_with_its_own_ending,
     recovery.test_what_a_killed_caller_and_a_killed_guardian_left_is_ended_and_the_run_is_lost,
     recovery.test_an_agent_does_not_outlive_its_guardian,
+    leases.test_a_lease_that_ran_out_before_the_start_could_be_carried_out_means_no_start,
+    leases.test_a_process_that_is_frozen_before_it_becomes_the_agent_never_does_when_it_wakes_too_late,
+    leases.test_a_guardian_that_was_frozen_past_the_lease_ends_the_run_as_soon_as_it_wakes,
 ]
 
 

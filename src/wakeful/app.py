@@ -1,8 +1,10 @@
 """The composition root: the only file that knows every concrete class.
 
 Laws:
-- One process holds the data folder's lock, and only that process writes. It is taken before the store is opened and
-  given back after it is closed.
+- One process holds the data folder's lock, and only that process writes there. It is taken before the store is opened
+  and given back after it is closed. A command needs it only where the store is in that folder.
+- Which store is used is one line of the fleet file. What lies in the data folder (see `belongings`) is this node's own,
+  whichever it is; psycopg is imported by nobody who does not need it.
 - An engine is announced (`engine.json`) when it can be asked, and no sooner.
 - The first signal lets go of the runs and leaves; a second one leaves at once. Neither ends a run.
 """
@@ -13,7 +15,6 @@ import asyncio
 import json
 import logging
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -22,10 +23,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from wakeful import belongings
+from wakeful.belongings import DATA, SQLITE, write_private
 from wakeful.core.agents import Fleet
-from wakeful.core.errors import Busy, Mistake
+from wakeful.core.errors import Busy, Conflict, Mistake
 from wakeful.fleet.load import FLEET_NAMES, find_fleet
 from wakeful.store.folder import DataFolder
 
@@ -34,18 +37,21 @@ if TYPE_CHECKING:
     from wakeful.engine.engine import Engine
     from wakeful.fleet.watch import FleetFile
     from wakeful.http.server import Server
+    from wakeful.store.postgres_store import PostgresStore
     from wakeful.store.store import SqlStore
+    from wakeful.store.writer import Writer
 
 log = logging.getLogger("wakeful.engine")
 
-DATA = ".wakeful"
 ENGINE = "engine.json"
-TOKEN = "token"
-SECRET = "secret"
-NODE = "node"
 # A command holds the folder for at most a few seconds; another engine holds it for good.
 PATIENCE = 8.0
 BAD_FILE, TRY_LATER = 2, 75
+# Seconds between two looks at a node of our own name.
+LOOK_AT_TWIN = 0.5
+# A run and its folder are the same if they were started at the same time, give or take what a start takes.
+SAME_START = 60.0
+NEWEST = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,49 +83,58 @@ def data_path(data: Path | None, fleet: Path | None) -> Path:
     return (found.absolute().parent if found else Path.cwd()) / DATA
 
 
-def read_or_make(path: Path, make: Any) -> str:
-    """A small private file: what it says, or what is written to it because it was not there."""
-    with suppress(FileNotFoundError):
-        text = path.read_text(encoding="ascii").strip()
-        if text:
-            if path.stat().st_mode & 0o077:
-                path.chmod(0o600)
-            return text
-    text = str(make())
-    write_private(path, text + "\n")
-    return text
+# ---- stores
 
 
-def write_private(path: Path, text: str) -> None:
-    """The whole file or none of it, and nobody else's to read."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
-
-
-def operator_token(data: Path) -> str:
-    return read_or_make(data / TOKEN, lambda: secrets.token_urlsafe(32))
+def open_shared(address: str, *, patient: bool = False) -> PostgresStore:
+    """The store at that address. A server that is away is waited for by a `patient` caller, and is `Busy` to others."""
+    try:
+        from wakeful.store.postgres import connect_when_there, may_pass, open_postgres
+    except ImportError as error:
+        if not (error.name or "psycopg").startswith("psycopg"):
+            raise
+        raise Mistake(
+            "a store in PostgreSQL needs psycopg, which is not installed", "pip install 'wakeful[postgres]'"
+        ) from error
+    if patient:
+        return connect_when_there(address)
+    # A command says what it has to say itself; the doctor looks at how well the server keeps what it is given.
+    logging.getLogger("wakeful.store").addHandler(logging.NullHandler())
+    try:
+        return open_postgres(address)
+    except Mistake as mistake:
+        if may_pass(mistake.__cause__):
+            raise Busy(mistake.reason) from mistake
+        raise
 
 
 # ---- without an engine
 
 
 @contextmanager
-def open_offline(data: Path, fleet: Path | None = None) -> Iterator[Control]:
-    """The fleet as a command reaches it when no engine runs: under the lock, for as short as possible."""
+def open_offline(data: Path, fleet: Path | None = None, *, named: bool = True) -> Iterator[Control]:
+    """The fleet as a command reaches it when no engine runs here: a store of its own under the lock, for as short as
+    possible; one that is shared as one more of those who use it. See `belongings.store_address` for `named`."""
     from wakeful.control.control import Control
+
+    given: dict[str, Any] = {"runs": data / belongings.RUNS, "clock": _now, "fleet_file": fleet}
+    address = belongings.store_address(data, fleet, named=named)
+    if address != SQLITE:
+        shared = open_shared(address)
+        from wakeful.store.postgres_access import PostgresInline
+
+        try:
+            yield Control(PostgresInline(shared), **given, node=belongings.known_node(data), shared=True)
+        finally:
+            shared.close()
+        return
     from wakeful.store.inline import Inline
     from wakeful.store.sqlite import open_sqlite
 
     with DataFolder(data) as folder:
         store = open_sqlite(folder.database)
         try:
-            yield Control(Inline(store), runs=data / "runs", clock=_now, beside=None, node=None, fleet_file=fleet)
+            yield Control(Inline(store), **given, node=belongings.known_node(data))
         finally:
             store.close()
 
@@ -160,20 +175,58 @@ def _who_holds(data: Path) -> str:
 
 
 def _with_store(options: Options, file: FleetFile, folder: DataFolder) -> int:
-    from wakeful.store.sqlite import open_sqlite
-
-    fleet = file.fleet
-    if fleet is not None and fleet.store != "sqlite":
-        raise Mistake(f"the store {fleet.store!r} is not there yet", "use sqlite")
-    store = open_sqlite(folder.database)
+    fleet, data = file.fleet, folder.path
+    before = belongings.remembered(data) or SQLITE
+    # A broken file says nothing of its store: the one that was used last is taken up.
+    address = fleet.store if fleet is not None else before
+    file.keep_to(address)
+    store = _open(address, folder)
     try:
-        problems = _problems(file, fleet, bool(store.overview(limit=1)))
+        known = bool(store.overview(limit=1))
+        problems = _problems(file, fleet, known)
         if problems:
             print("\n".join(problems), file=sys.stderr)
             return BAD_FILE
-        return asyncio.run(_serve(options, file, folder.path, store))
+        node = belongings.node_name(data)
+        _say_if_moved(before, address, folder, known)
+        _set_aside(data, store, node, moved=address != before)
+        belongings.remember(data, address)
+        return asyncio.run(_serve(options, file, data, store, node, address))
     finally:
         store.close()
+
+
+def _open(address: str, folder: DataFolder) -> SqlStore:
+    if address != SQLITE:
+        return open_shared(address, patient=True)
+    from wakeful.store.sqlite import open_sqlite
+
+    return open_sqlite(folder.database)
+
+
+def _say_if_moved(before: str, address: str, folder: DataFolder, known: bool) -> None:
+    """Who has changed the store has two of them now."""
+    was = folder.database if before == SQLITE else belongings.named(before)
+    if address == before or (before == SQLITE and (known or not folder.database.exists())):
+        return
+    bring = " (wakeful store copy brings it over)" if before == SQLITE else ""
+    now = folder.database if address == SQLITE else belongings.named(address)
+    log.warning("the store is %s from now on; what is in %s stays there%s", now, was, bring)
+
+
+def _set_aside(data: Path, store: SqlStore, node: str, *, moved: bool) -> None:
+    """Run numbers begin anew in another store, and go back in one that was restored."""
+
+    def is_ours(run: int, started: float | None) -> bool:
+        row = store.run(run)
+        if row is None or row.node != node:
+            return False
+        return started is None or row.started_at is None or abs(row.started_at.timestamp() - started) < SAME_START
+
+    newest = store.runs(before=NEWEST, limit=1)
+    aside = belongings.set_aside(data, newest[0].id if newest else 0, is_ours if moved else None)
+    if aside is not None:
+        log.warning("what runs of another store left here is now in %s", aside)
 
 
 def _problems(file: FleetFile, fleet: Fleet | None, known: bool) -> list[str]:
@@ -195,9 +248,7 @@ def _problems(file: FleetFile, fleet: Fleet | None, known: bool) -> list[str]:
     ]
 
 
-async def _serve(options: Options, file: FleetFile, data: Path, store: SqlStore) -> int:
-    import apsw
-
+async def _serve(options: Options, file: FleetFile, data: Path, store: SqlStore, node: str, address: str) -> int:
     from wakeful.control.control import Control
     from wakeful.engine.clock import SystemClock
     from wakeful.engine.engine import Engine
@@ -205,14 +256,12 @@ async def _serve(options: Options, file: FleetFile, data: Path, store: SqlStore)
     from wakeful.http.auth import Keys, run_token
     from wakeful.http.server import Server, bind, hosts_of, url_of
     from wakeful.runners.carrier import Carrier
-    from wakeful.store.writer import Writer
 
-    keys = Keys(operator=operator_token(data), secret=bytes.fromhex(read_or_make(data / SECRET, _hex)))
-    node = read_or_make(data / NODE, socket.gethostname)
+    keys = Keys(operator=belongings.operator_token(data), secret=belongings.secret(data))
     listening = _listen(bind, options, file.fleet, data)
-    url = url_of(listening)
-    clock, writer = SystemClock(), Writer(store)
-    answers = Answers()
+    url, shared = url_of(listening), address != SQLITE
+    access, sick = _access(store, shared)
+    clock, answers = SystemClock(), Answers()
     carrier = Carrier(
         file.path.absolute().parent,
         data,
@@ -221,16 +270,52 @@ async def _serve(options: Options, file: FleetFile, data: Path, store: SqlStore)
         link=answers,
         base=os.environ,
     )
-    engine = Engine(writer, carrier, file, clock, node, data)
-    control = Control(writer, runs=data / "runs", clock=clock.now, beside=engine, node=node, fleet_file=file.path)
+    # Whoever holds the folder is the only one on a store in it, also after the machine was given another name.
+    host = belongings.host(data) if shared else ""
+    engine = Engine(access, carrier, file, clock, node, data, host=host, url=url, shared=shared)
+    runs, beside = data / belongings.RUNS, engine
+    control = Control(access, runs=runs, clock=clock.now, beside=beside, node=node, fleet_file=file.path, shared=shared)
     answers.control = control
-    api = build(control, keys=keys, hosts=hosts_of(listening), sick=(OSError, apsw.Error))
+    api = build(control, keys=keys, hosts=hosts_of(listening), sick=(OSError, *sick))
     engine.add(Asked(Server(api), listening))
     try:
-        await _live(engine, data, url)
+        if shared:
+            await _alone(access, node, host)
+        return await _live(engine, data, {"url": url, "store": belongings.named(address)})
     finally:
-        writer.close()
-    return 0
+        access.close()
+
+
+def _access(store: SqlStore, shared: bool) -> tuple[Writer, tuple[type[Exception], ...]]:
+    """How coroutines reach the store, and by which errors it tells that it is in trouble."""
+    if shared:
+        import psycopg
+
+        from wakeful.store.postgres_access import PostgresAccess
+
+        return PostgresAccess(cast("PostgresStore", store)), (psycopg.Error,)
+    import apsw
+
+    from wakeful.store.writer import Writer
+
+    return Writer(store), (apsw.Error,)
+
+
+async def _alone(access: Writer, node: str, host: str) -> None:
+    """A node of our name that is silent, since its machine went down a moment ago, is waited for as long as its lease
+    lasts; one that speaks is another, and we shall be told so."""
+    seen: datetime | None = None
+    while True:
+        rows = await access.read(lambda store: store.nodes(_now()))
+        twin = next((row for row in rows if row.name == node and row.host != host and row.alive), None)
+        if twin is None or (seen is not None and twin.seen_at > seen):
+            return
+        if seen is None:
+            log.warning(
+                "a node called %s was at work on %s a moment ago: waiting until it is known to be gone", node, twin.host
+            )
+        seen = twin.seen_at
+        await asyncio.sleep(LOOK_AT_TWIN)
 
 
 class Answers:
@@ -260,10 +345,6 @@ class Asked:
         await self._server.stop()
 
 
-def _hex() -> str:
-    return secrets.token_hex(32)
-
-
 def _listen(bind: Any, options: Options, fleet: Fleet | None, data: Path) -> socket.socket:
     """Port 0 is any free one; an engine that comes back takes the one that it had, for its runs still know it."""
     port = options.port if options.port is not None else (fleet.port if fleet else Fleet().port)
@@ -276,19 +357,25 @@ def _listen(bind: Any, options: Options, fleet: Fleet | None, data: Path) -> soc
     return bound
 
 
-async def _live(engine: Engine, data: Path, url: str) -> None:
+async def _live(engine: Engine, data: Path, told: dict[str, str]) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _leave, engine, number)
-    await engine.start()
-    about = {"pid": os.getpid(), "url": url, "since": _now().isoformat(), "node": engine.node}
-    write_private(data / ENGINE, json.dumps(about) + "\n")
-    log.info("ready", extra={"fields": {"url": url, "data": str(data), "node": engine.node}})
     try:
+        await engine.start()
+        # Somebody may have wanted it to leave before it began.
+        if engine.ready:
+            about = {"pid": os.getpid(), "url": told["url"], "since": _now().isoformat(), "node": engine.node}
+            write_private(data / ENGINE, json.dumps(about) + "\n")
+            log.info("ready", extra={"fields": {**told, "data": str(data), "node": engine.node}})
         await engine.stayed()
+    except Conflict as conflict:
+        print(conflict, file=sys.stderr)
+        return TRY_LATER
     finally:
         await engine.stop()
-        log.info("left", extra={"fields": {"url": url}})
+        log.info("left", extra={"fields": told})
+    return 0
 
 
 def _leave(engine: Engine, number: int) -> None:

@@ -1,4 +1,7 @@
-"""One desk with a store of its own for each story."""
+"""One desk with a store of its own for each story, which is told to either store.
+
+What is true of a file only says so: `on_sqlite`.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -7,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.claims.desk import Desk
+from tests.store.postgres_server import release, store_in
 
 
 @pytest.fixture(scope="session")
@@ -17,9 +21,13 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return desk.folder.database
 
 
-@pytest.fixture
-def desk(blank: Path, tmp_path: Path) -> Iterator[Desk]:
-    shutil.copyfile(blank, tmp_path / blank.name)
-    desk = Desk(tmp_path)
+@pytest.fixture(params=["sqlite", "postgres"])
+def desk(request: pytest.FixtureRequest, blank: Path, tmp_path: Path) -> Iterator[Desk]:
+    if request.param == "sqlite":
+        shutil.copyfile(blank, tmp_path / blank.name)
+        desk = Desk(tmp_path)
+    else:
+        desk = Desk(tmp_path, store_in)
     yield desk
     desk.close()
+    release(tmp_path)

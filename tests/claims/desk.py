@@ -1,9 +1,11 @@
 """The documents' stories told to a real store: a clock that is set by hand, and verbs in their own words."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import pytest
 
 from wakeful.core.admission import admit
 from wakeful.core.agents import Agent, Fleet, Limits, Runner
@@ -16,6 +18,7 @@ from wakeful.core.wakes import Cause, Subject, Verdict, Wake
 from wakeful.store.folder import DataFolder
 from wakeful.store.protocol import Decision, Finish, Order, TaskEnd
 from wakeful.store.sqlite import open_sqlite
+from wakeful.store.store import SqlStore
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
@@ -42,9 +45,20 @@ def agent(name: str, *, every: timedelta | None = 30 * MINUTE, limits: Limits | 
     )
 
 
+def in_a_file(folder: Path) -> SqlStore:
+    return open_sqlite(DataFolder(folder).database, durable=False)
+
+
+# Of a story that is about the file; all others are told to both stores.
+on_sqlite = pytest.mark.parametrize("desk", ["sqlite"], indirect=True)
+
+
 class Desk:
-    def __init__(self, folder: Path) -> None:
+    """`opener` opens the store of a folder, whichever database it is in."""
+
+    def __init__(self, folder: Path, opener: Callable[[Path], SqlStore] = in_a_file) -> None:
         self.folder = DataFolder(folder)
+        self._opener = opener
         self.now = NOON
         self._open()
 
@@ -52,7 +66,7 @@ class Desk:
 
     def _open(self) -> None:
         self.folder.lock(patience=0)
-        self.store = open_sqlite(self.folder.database, durable=False)
+        self.store = self._opener(self.folder.path)
 
     def close(self) -> None:
         self.store.close()

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.claims.desk import DONE, FAILED, HOUR, KILLED, LOST, MINUTE, SECOND, Desk, agent, why_not
+from tests.claims.desk import DONE, FAILED, HOUR, KILLED, LOST, MINUTE, SECOND, Desk, agent, on_sqlite, why_not
 from wakeful.core.agents import RetryPolicy
 from wakeful.core.errors import Busy, Stale, WakefulError
 from wakeful.core.items import State
@@ -233,6 +233,7 @@ def test_the_queue_is_restored_from_disk(desk):
     assert state(desk, tasks[0]) is State.completed
 
 
+@on_sqlite
 def test_a_second_process_cannot_write_the_same_queue(desk):
     with pytest.raises(Busy):
         Desk(desk.folder.path)

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import apsw
 import pytest
 
-from tests.claims.desk import DONE, FAILED, HOUR, MINUTE, SECOND, agent, why_not
+from tests.claims.desk import DONE, FAILED, HOUR, MINUTE, SECOND, agent, on_sqlite, why_not
 from tests.claims.test_001 import DAY
 from wakeful.core.admission import admit, explain
 from wakeful.core.agents import Limits
@@ -173,6 +173,7 @@ def test_the_store_commits_with_full_durability(tmp_path):
         session.close()
 
 
+@on_sqlite
 def test_a_corrupt_store_is_refused_and_left_as_it_is(desk):
     desk.declare(agent("moss"))
     desk.task()
@@ -184,6 +185,7 @@ def test_a_corrupt_store_is_refused_and_left_as_it_is(desk):
     assert desk.folder.database.read_bytes() == broken
 
 
+@on_sqlite
 def test_older_code_is_refused_by_name(desk):
     desk.close()
     connection = apsw.Connection(str(desk.folder.database))

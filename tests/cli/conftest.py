@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.cli.office import Office, Served
+from tests.cli.office import Office, Served, schema, wakeful
 
 OURS = ("WAKEFUL_DATA", "WAKEFUL_RUN", "WAKEFUL_URL", "WAKEFUL_TOKEN", "WAKEFUL_AGENT")
 
@@ -67,3 +67,19 @@ def served(office):
     serving = Served(office)
     yield serving
     serving.close()
+
+
+@pytest.fixture
+def address():
+    """Where an empty store of PostgreSQL may be made."""
+    with schema() as made:
+        yield made
+
+
+@pytest.fixture
+def moved(office, address):
+    """An office whose store was copied, and whose fleet file says so."""
+    office.end(office.begin(), summary="before the move")
+    assert wakeful("store", "copy", str(office.data), address).exit_code == 0
+    office.shares(address)
+    return office

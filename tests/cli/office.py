@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import re
+import secrets
 import subprocess
 import sys
 import threading
@@ -15,8 +16,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import psycopg
 from click.testing import CliRunner, Result
 
+from tests.store.postgres_server import dsn
 from wakeful.cli import main
 from wakeful.control.callers import OPERATOR
 from wakeful.control.control import Control
@@ -40,6 +43,7 @@ LEASE = timedelta(hours=1)
 # A terminal's title, a colour, the end of a line, an eight-bit sequence, a turned direction.
 EVIL = "\x1b]0;evil\x07 \x1b[31mred\x1b[0m \r\x9b2J\x7f \u202egnp"
 TOKEN = "the-operators-token"
+PASSWORD = "geheim-1234"
 
 FLEET = """\
 #+TITLE: night desk
@@ -87,6 +91,10 @@ class Office:
         assert declared is not None
         with self.store() as store:
             store.declare(declared, now())
+
+    def shares(self, address: str) -> None:
+        """From now on the fleet file says that the store is there."""
+        (self.folder / "fleet.org").write_text(FLEET.replace("#+RUN: true\n", f"#+RUN: true\n#+STORE: {address}\n"))
 
     @contextmanager
     def store(self) -> Iterator[SqlStore]:
@@ -144,6 +152,21 @@ class Office:
 
 def now() -> datetime:
     return datetime.now(UTC)
+
+
+@contextmanager
+def schema() -> Iterator[str]:
+    """The address of an empty schema of a real server, with a password in it that nobody may ever be shown."""
+    name = f"cli_{secrets.token_hex(6)}"
+    plain = dsn()
+    with psycopg.connect(plain, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}".encode())
+        try:
+            joint = "&" if "?" in plain else "?"
+            yield plain.replace("wakeful@", f"wakeful:{PASSWORD}@") + f"{joint}options=-csearch_path%3D{name}"
+        finally:
+            connection.execute("SET client_min_messages = warning")
+            connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
 
 
 class Beside:

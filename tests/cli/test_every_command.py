@@ -43,12 +43,13 @@ CALLS = {
     ("decisions",): [],
     ("events",): [],
     ("set",): ["wren"],
+    ("nodes",): [],
     ("doctor",): [],
     ("backup",): ["copy.db"],
     ("check",): [],
 }
 # These print no rows: what they do is told in other files.
-OTHERS = {("init",), ("up",), ("stop",), ("reload",), ("restore",), ("token",)}
+OTHERS = {("init",), ("up",), ("stop",), ("reload",), ("restore",), ("token",), ("store", "copy")}
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.office import wakeful
 from wakeful.cli.standings import banner, header, lines_of, state_words
+from wakeful.cli.status import _lines
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 AGENT = {
@@ -127,3 +128,67 @@ def test_watching_needs_a_terminal(office):
 def test_before_the_first_start_it_says_so(nowhere):
     (nowhere / "fleet.org").write_text("* wren\n:PROPERTIES:\n:RUN: true\n:END:\n")
     assert "no agents yet" in wakeful("status").stdout
+
+
+# ---- several nodes
+
+
+def a_node(name, state="up", *, seen="2026-03-02T11:59:58Z", runs=0):
+    return {"name": name, "state": state, "seen_at": seen, "runs": runs}
+
+
+def heads(engine, *nodes):
+    return text(header({"fleet": FLEET, "engine": engine, "shared": True, "nodes": nodes}, NOON))[1:]
+
+
+def test_the_header_tells_how_many_nodes_are_up_here_and_elsewhere():
+    both = (a_node("barn"), a_node("desk"), a_node("yard", "left"))
+    engine = {"since": "2026-03-02T11:59:00Z", "node": "desk", "heartbeat_age": 0.25}
+    assert heads(engine, *both) == ["engine up 1m on desk, heartbeat 0.2s ago; 2 nodes up"]
+    assert heads(None, *both) == ["no engine here; 2 nodes are up (barn, desk)"]
+    assert heads(None, a_node("barn")) == ["no engine here; 1 node is up (barn)"]
+    gone = ["no node is up: nothing begins by itself (start one: wakeful up)"]
+    assert heads(None) == heads(None, a_node("barn", "lost"), a_node("yard", "left")) == gone
+
+
+def test_of_very_many_nodes_a_few_are_named():
+    (told,) = heads(None, *(a_node(f"n{number}") for number in range(9)))
+    assert told == "no engine here; 9 nodes are up (n0, n1, n2, n3, n4, …)"
+
+
+@pytest.mark.parametrize(
+    ("node", "told"),
+    [
+        (
+            a_node("barn", "lost", seen="2026-03-02T11:59:48Z", runs=2),
+            "node barn is lost, last seen 12s ago, with 2 runs open: taken up in 8s",
+        ),
+        (
+            a_node("barn", "lost", seen="2026-03-02T11:59:00Z", runs=1),
+            "node barn is lost, last seen 1m ago, with 1 run open: taken up now",
+        ),
+        (
+            a_node("barn", "left", seen="2026-03-02T11:59:55Z", runs=1),
+            "node barn left 5s ago, with 1 run open: taken up in 15s",
+        ),
+    ],
+)
+def test_runs_of_a_node_that_is_gone_are_told_with_when_they_are_taken_up(node, told):
+    assert heads(None, a_node("desk"), node)[1:] == [told]
+    assert heads(None, node)[1:] == [told.partition(": ")[0] + ": taken up when a node starts"]
+    assert heads(None, a_node("desk"), {**node, "runs": 0})[1:] == []
+    shown = header({"fleet": FLEET, "engine": None, "shared": True, "nodes": [node]}, NOON)[2]
+    assert shown[0].style == "yellow"
+
+
+def test_where_an_agent_runs_is_told_only_if_there_is_more_than_one_place():
+    agent = {**AGENT, "state": "running", "run": 3, "node": "barn", "wall_clock": 900}
+    here = {"fleet": FLEET, "engine": None, "shared": True, "node": "barn", "pauses": [], "open_runs": [RUN]}
+
+    def line(**answer):
+        return text(_lines({**here, "agents": [agent], **answer}, NOON))[-1]
+
+    assert line(nodes=[a_node("barn")]).endswith("running 2m 13s of 15m")
+    assert line(nodes=[a_node("barn"), a_node("desk")]).endswith("running 2m 13s of 15m on barn")
+    assert line(nodes=[a_node("barn")], node="desk").endswith("of 15m on barn")
+    assert line(nodes=[a_node("barn"), a_node("old")], shared=False).endswith("of 15m")

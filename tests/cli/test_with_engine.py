@@ -150,6 +150,13 @@ def test_a_changed_fleet_file_is_read_at_once(desk):
     assert "did you mean INTERVAL?" in broken.stdout
 
 
+def test_on_a_store_of_its_own_there_is_one_node_and_it_is_here(desk):
+    (node,) = json.loads(asked(desk, "nodes", "--json").stdout)["items"]
+    assert (node["state"], node["here"]) == ("up", True)
+    assert node["url"] == json.loads((desk / "engine.json").read_text())["url"]
+    assert " up since " in asked(desk, "nodes").stdout and "nodes up" not in asked(desk, "status").stdout
+
+
 def test_the_doctor_finds_the_engine_well(desk):
     found = {row["name"]: row for row in json.loads(asked(desk, "doctor", "--json").stdout)["findings"]}
     assert (found["engine"]["level"], found["store"]["level"]) == ("ok", "ok"), found
@@ -158,4 +165,5 @@ def test_the_doctor_finds_the_engine_well(desk):
 def test_last_of_all_it_is_stopped(desk):
     assert asked(desk, "stop").stdout == "the engine has stopped\n"
     assert "no engine" in asked(desk, "status").stdout
+    assert json.loads(asked(desk, "nodes", "--json").stdout)["items"][0]["state"] == "left"
     assert asked(desk, "stop").exit_code == 69

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.control.desk import Desk
+from tests.control.desk import Desk, SharedDesk
+from tests.store.postgres_server import release, store_in
 from wakeful.store.sqlite import open_sqlite
 
 
@@ -22,6 +23,14 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def desk(blank: Path, tmp_path: Path) -> Iterator[Desk]:
     database = tmp_path / "store.db"
     shutil.copyfile(blank, database)
-    desk = Desk(tmp_path, database)
+    desk = Desk(tmp_path, open_sqlite(database, durable=False))
     yield desk
     desk.close()
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[SharedDesk]:
+    desk = SharedDesk(tmp_path, store_in(tmp_path))
+    yield desk
+    desk.close()
+    release(tmp_path)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.store.postgres_server import tell_time
 from wakeful.control.callers import OPERATOR, Caller
 from wakeful.control.control import Control
 from wakeful.core.admission import admit
@@ -19,11 +20,12 @@ from wakeful.core.settlement import settle
 from wakeful.core.wakes import Cause, Subject, Wake
 from wakeful.store.inline import Inline
 from wakeful.store.protocol import Decision, Finish, Order
-from wakeful.store.sqlite import open_sqlite
+from wakeful.store.store import SqlStore
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 LEASE = timedelta(hours=24)
+NODE_LEASE = timedelta(seconds=20)
 DONE, FAILED = Ending(exit_code=0), Ending(exit_code=1)
 
 
@@ -59,11 +61,15 @@ class Engine:
 
 
 class Desk:
-    def __init__(self, folder: Path, database: Path) -> None:
+    shared = False
+
+    def __init__(self, folder: Path, store: SqlStore) -> None:
         self.now = NOON
         self.folder = folder
-        self.store = open_sqlite(database, durable=False)
-        self.access = Inline(self.store)
+        self.store = store
+        # What happens elsewhere after each commit of ours.
+        self.hint: Callable[[], None] = lambda: None
+        self.access = Inline(self.store, hint=lambda: self.hint())
         self.engine = Engine()
         self.runs = folder / "runs"
         self.control = self.make(self.engine)
@@ -71,6 +77,7 @@ class Desk:
 
     def make(self, engine: Engine | None, **more: Any) -> Control:
         given = {"runs": self.runs, "clock": lambda: self.now, "beside": engine, "node": "here", **more}
+        given.setdefault("shared", self.shared)
         return Control(self.access, **given)
 
     def close(self) -> None:
@@ -104,13 +111,13 @@ class Desk:
         self.store.expire(self.now)
         return self.decide(*self.store.due(self.now).wakes)
 
-    def claim(self) -> list[Order]:
-        return self.store.claim("here", self.now, LEASE)
+    def claim(self, node: str = "here") -> list[Order]:
+        return self.store.claim(node, self.now, LEASE)
 
-    def begin(self, name: str) -> Order:
+    def begin(self, name: str, node: str = "here") -> Order:
         """A run of that agent, under way."""
         self.decide(Wake(agent=name, cause=Cause.operator, subject=Subject.beat, requested_at=self.now))
-        return next(order for order in self.claim() if order.run.agent == name)
+        return next(order for order in self.claim(node) if order.run.agent == name)
 
     def end(self, order: Order, ending: Ending = DONE) -> None:
         finish = Finish(run=order.run.id, epoch=order.run.epoch, ending=ending)
@@ -123,6 +130,24 @@ class Desk:
         folder = self.runs / str(run)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / stream).write_bytes(data)
+
+
+class SharedDesk(Desk):
+    """The same on a store that other nodes use too; its own clock goes with ours."""
+
+    shared = True
+
+    def __init__(self, folder: Path, store: SqlStore) -> None:
+        super().__init__(folder, store)
+        tell_time(store, self.now)
+
+    def later(self, wait: timedelta) -> None:
+        super().later(wait)
+        tell_time(self.store, self.now)
+
+    def join(self, *nodes: str) -> None:
+        for node in nodes:
+            self.store.join(node, f"the host of {node}", f"http://{node}:7717", self.now, NODE_LEASE)
 
 
 def caller_of(order: Order) -> Caller:

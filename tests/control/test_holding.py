@@ -103,13 +103,13 @@ class Grouped(Inline):
         super().__init__(store)
         self.before = [before]
 
-    async def write(self, verb):
+    async def write(self, verb, *, quiet=False):
         def both(store):
             if self.before:
                 self.before.pop()()
             return verb(store)
 
-        return await super().write(both)
+        return await super().write(both, quiet=quiet)
 
 
 def test_pause_now_also_ends_what_was_started_in_the_same_commit(desk):
@@ -161,7 +161,7 @@ def test_resume_lifts_the_pause_and_spreads_what_waited_over_a_minute(desk):
     desk.later(2 * HOUR)
     desk.due()
     assert len(desk.store.wakes(state="waiting")) == 12
-    assert desk.ask("resume") == {"scope": "fleet", "resumed": True, "held_by": []}
+    assert desk.ask("resume") == {"scope": "fleet", "resumed": True, "held_by": [], "files": []}
     instants = {row.retry_at for row in desk.store.wakes(state="waiting")}
     assert len(instants) > 6 and all(desk.now <= at < desk.now + MINUTE for at in instants)
     desk.later(MINUTE)
@@ -171,7 +171,12 @@ def test_resume_lifts_the_pause_and_spreads_what_waited_over_a_minute(desk):
 def test_resume_of_what_is_not_paused_says_so(desk):
     desk.declare("wren")
     assert desk.ask("resume")["resumed"] is False
-    assert desk.ask("resume_agent", agent="wren") == {"scope": "agent:wren", "resumed": False, "held_by": []}
+    assert desk.ask("resume_agent", agent="wren") == {
+        "scope": "agent:wren",
+        "resumed": False,
+        "held_by": [],
+        "files": [],
+    }
 
 
 def test_resume_of_an_agent_lifts_what_it_brought_on_itself(desk):
@@ -188,7 +193,12 @@ def test_resume_of_an_address_lifts_what_one_of_its_replicas_brought_on_itself(d
     desk.declare(*replicas("moss", 2, max_failures=1))
     desk.end(desk.begin("moss-2"), Ending(exit_code=1))
     assert desk.ask("agent", agent="moss-2")["state"] == "quarantined"
-    assert desk.ask("resume_agent", agent="moss") == {"scope": "agent:moss", "resumed": True, "held_by": []}
+    assert desk.ask("resume_agent", agent="moss") == {
+        "scope": "agent:moss",
+        "resumed": True,
+        "held_by": [],
+        "files": [],
+    }
     assert desk.ask("agent", agent="moss-2")["state"] == "idle"
 
 

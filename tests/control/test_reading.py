@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from tests.control.desk import DONE, FAILED, HOUR, MINUTE, NOON, an_agent, replicas
-from wakeful.control.output import read_output
+from wakeful.control.output import in_file, read_output
 from wakeful.core.agents import Limits
 from wakeful.core.cadence import Cadence
 from wakeful.core.codec import write_time
@@ -227,14 +227,32 @@ def test_the_other_stream_is_read_by_its_name_and_no_third_one(desk):
             desk.ask("output", run=order.run.id, stream=stream)
 
 
-def test_a_character_is_never_cut_in_two_however_small_the_pieces(tmp_path):
+@pytest.fixture(params=["folder", "store"])
+def put(request, desk):
+    """Where what a run printed lies: in its folder, or in the store, in pieces of any size."""
+
+    def in_folder(data):
+        path = desk.folder / "printed"
+        path.write_bytes(data)
+        return in_file(path)
+
+    def in_store(data):
+        desk.declare("wren")
+        run = desk.begin("wren").run.id
+        for start in range(0, len(data), 3):
+            desk.store.keep_output(run, "stdout", data[start : start + 3])
+        return lambda offset, limit: desk.store.output(run, "stdout", offset, limit)
+
+    return in_folder if request.param == "folder" else in_store
+
+
+def test_a_character_is_never_cut_in_two_however_small_the_pieces(put):
     text = "aß€😀" * 7
-    path = tmp_path / "stdout"
-    path.write_bytes(text.encode())
+    kept = put(text.encode())
     for limit in range(4, 12):
         read, offset = "", 0
         while True:
-            piece = read_output(path, offset, limit, True)
+            piece = read_output(kept, offset, limit, True)
             assert "\ufffd" not in piece["text"] and piece["next_offset"] > offset
             read, offset = read + piece["text"], piece["next_offset"]
             if piece["over"]:
@@ -242,45 +260,41 @@ def test_a_character_is_never_cut_in_two_however_small_the_pieces(tmp_path):
         assert read == text
 
 
-def test_half_a_character_waits_for_its_rest_until_the_run_is_over(tmp_path):
-    path = tmp_path / "stdout"
-    path.write_bytes("grü".encode()[:-1])
-    under_way = read_output(path, 0, 100, False)
+def test_half_a_character_waits_for_its_rest_until_the_run_is_over(put):
+    kept = put("grü".encode()[:-1])
+    under_way = read_output(kept, 0, 100, False)
     assert (under_way["text"], under_way["next_offset"]) == ("gr", 2)
-    over = read_output(path, 2, 100, True)
+    over = read_output(kept, 2, 100, True)
     assert (over["text"], over["over"]) == ("\ufffd", True)
 
 
 @pytest.mark.parametrize("bad", [b"\xff", b"\x80\x80\x80\x80\x80", b"\xc3(", b"\xf8\x88", b"\xed\xa0\x80"])
-def test_what_is_not_utf8_is_shown_as_a_replacement_and_nothing_is_lost_behind_it(tmp_path, bad):
-    path = tmp_path / "stdout"
-    path.write_bytes(b"before " + bad + b" after")
+def test_what_is_not_utf8_is_shown_as_a_replacement_and_nothing_is_lost_behind_it(put, bad):
+    kept = put(b"before " + bad + b" after")
     for over in (True, False):
-        piece = read_output(path, 0, 100, over)
+        piece = read_output(kept, 0, 100, over)
         assert piece["text"].startswith("before \ufffd") and piece["text"].endswith(" after")
         assert piece["next_offset"] == piece["size"]
 
 
-def test_bytes_that_are_not_utf8_never_stop_a_reader_who_follows(tmp_path):
-    path = tmp_path / "stdout"
-    path.write_bytes(b"\x80" * 50 + b"\xff" * 50)
+def test_bytes_that_are_not_utf8_never_stop_a_reader_who_follows(put):
+    kept = put(b"\x80" * 50 + b"\xff" * 50)
     offset, pieces = 0, 0
     while offset < 100:
-        piece = read_output(path, offset, 4, False)
+        piece = read_output(kept, offset, 4, False)
         assert piece["next_offset"] > offset
         offset, pieces = piece["next_offset"], pieces + 1
     assert pieces == 25
 
 
-def test_a_negative_offset_counts_from_the_end_and_begins_with_a_whole_character(tmp_path):
-    path = tmp_path / "stdout"
-    path.write_bytes("eins zwei drüben".encode())
-    assert read_output(path, -5, 100, True)["text"] == "üben"
-    inside = read_output(path, -4, 100, True)
+def test_a_negative_offset_counts_from_the_end_and_begins_with_a_whole_character(put):
+    kept = put("eins zwei drüben".encode())
+    assert read_output(kept, -5, 100, True)["text"] == "üben"
+    inside = read_output(kept, -4, 100, True)
     assert (inside["text"], inside["offset"]) == ("ben", inside["size"] - 3)
-    assert read_output(path, -999, 100, True)["text"] == "eins zwei drüben"
+    assert read_output(kept, -999, 100, True)["text"] == "eins zwei drüben"
     with pytest.raises(Mistake, match="how many bytes"):
-        read_output(path, 0, 3, True)
+        read_output(kept, 0, 3, True)
 
 
 # ---- the engine, and a copy

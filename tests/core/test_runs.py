@@ -161,6 +161,7 @@ endings = st.builds(
     signal=st.none() | st.integers(1, 64),
     timed_out=st.booleans(),
     lost=st.booleans(),
+    orphaned=st.booleans(),
     out_of_memory=st.booleans(),
     by=st.none() | st.just("operator"),
     output=st.text(max_size=20) | st.sampled_from(["NO-WORK", "HEARTBEAT_OK", "[SILENT]"]),
@@ -170,13 +171,13 @@ endings = st.builds(
 
 @given(endings)
 def test_nothing_turns_a_process_that_did_not_exit_0_into_a_success(ending):
-    if ending.exit_code != 0 or ending.timed_out or ending.lost or ending.by:
+    if ending.exit_code != 0 or ending.timed_out or ending.lost or ending.orphaned or ending.by:
         assert read_outcome(ending) in (FAILED, KILLED)
 
 
 @given(endings)
 def test_killed_means_the_wall_clock_a_lost_run_or_a_hand_of_ours(ending):
-    by_us = bool(ending.by or ending.timed_out or ending.lost)
+    by_us = bool(ending.by or ending.timed_out or ending.lost or ending.orphaned)
     assert (read_outcome(ending) is KILLED) is by_us
 
 

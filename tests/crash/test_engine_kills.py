@@ -1,31 +1,15 @@
 """kill -9 of a working engine at 20 random moments, and a redeploy amid ten runs; `make soak` kills 300 times."""
 
-import pytest
-
-from soak.standing import Killer, Place, agreement, alternation, until
+from soak.standing import Killer, until
+from soak.witness import TELL, Sign, agreement, overlaps
 
 KILLS = 20
 
-# Ten seconds are enough for an engine to go and another to come, on the slowest machine.
-SLEEPER = """#!/bin/sh
-echo "begin $WAKEFUL_AGENT $WAKEFUL_RUN_ID" >> witness
-while [ ! -e go ]; do sleep 0.05; done
-echo "end $WAKEFUL_AGENT $WAKEFUL_RUN_ID" >> witness
+SLEEPER = f"""{TELL}
+tell begin
+while [ ! -e go ]; do rest 0.05; done
+tell end
 """
-
-
-@pytest.fixture
-def place(tmp_path):
-    places = []
-
-    def make(*arguments, **options):
-        places.append(Place(tmp_path / "fleet", *arguments, **options))
-        return places[-1]
-
-    yield make
-    for place in places:
-        if place.engine is not None and place.engine.poll() is None:
-            place.kill()
 
 
 def test_no_run_is_lost_repeated_or_overlapping_through_twenty_kills(place):
@@ -36,44 +20,47 @@ def test_no_run_is_lost_repeated_or_overlapping_through_twenty_kills(place):
         killer.kill_one()
     here.drain()
     assert here.check() == []
-    assert len(here.witness()) > KILLS
+    assert len(here.begun()) > KILLS
 
 
 def test_ten_runs_end_normally_under_the_engine_that_follows_a_redeploy(place):
     here = place(agents=10, interval="1h", agent=SLEEPER)
     here.up()
-    until(lambda: len(here.witness()) == 10, "ten runs")
+    until(lambda: len(here.begun()) == 10, "ten runs")
     here.leave()
-    assert [what for what, _, _ in here.witness()] == ["begin"] * 10
+    assert [sign.what for sign in here.witness()] == ["begin"] * 10
     here.up()
     assert len(here.told("runs", "--open")["items"]) == 10
     (here.folder / "go").touch()
     until(lambda: not here.told("runs", "--open")["items"], "their ends")
     rows = here.told("runs")["items"]
     assert [row["outcome"] for row in rows] == ["done"] * 10
-    assert alternation(here.witness()) == []
+    assert overlaps(here.witness()) == []
     assert len(here.witness()) == 20
 
 
 def test_the_checks_see_a_run_that_overlaps_is_repeated_lost_or_never_ends():
-    begin, end = ("begin", "a", 1), ("end", "a", 1)
-    assert alternation([begin, end]) == []
-    assert "while run 1 was under way" in alternation([begin, ("begin", "a", 2), ("end", "a", 2)])[0]
-    assert "executed twice" in alternation([begin, end, begin, end])[0]
-    assert "never ended" in alternation([begin])[0]
+    begin, alive, end = (Sign(what, "a", 1) for what in ("begin", "alive", "end"))
+    following = Sign("begin", "a", 2), Sign("end", "a", 2)
+    assert overlaps([begin, alive, end, *following]) == []
+    assert "while run 1 was under way" in overlaps([begin, *following])[0]
+    assert "executed twice" in overlaps([begin, end, begin, end])[0]
+    assert "never ended" in overlaps([begin])[0]
+    # A run that was lost need not have ended, but it must not be there any more when the next one is.
+    assert overlaps([begin, alive, *following], lost=[1]) == []
+    assert "(alive) while run 2 was under way" in overlaps([begin, following[0], alive, following[1]], lost=[1])[0]
+    assert "(alive) after its end" in overlaps([begin, *following, alive], lost=[1])[0]
+    assert "executed twice" in overlaps([begin, *following, begin], lost=[1])[0]
 
 
 def test_the_checks_see_a_store_that_says_otherwise_than_the_witness(place):
     here = place(agents=1)
     here.up()
-    until(lambda: len(here.witness()) >= 4, "two runs")
+    until(lambda: len(here.begun()) >= 2, "two runs")
     here.drain()
     assert here.check() == []
-    from wakeful.store.sqlite import open_sqlite
-
-    store = open_sqlite(here.data / "wakeful.db")
-    try:
+    signs = here.witness()
+    with here.store() as store:
         assert "never executed" in agreement([], store)[0]
-        assert "the store knows nothing" in agreement([*here.witness(), ("begin", "a", 10_000)], store)[-1]
-    finally:
-        store.close()
+        assert "never seen to end" in agreement([sign for sign in signs if sign.what == "begin"], store)[0]
+        assert "the store knows nothing" in agreement([*signs, Sign("begin", "a", 10_000)], store)[-1]

@@ -4,48 +4,29 @@ import os
 import subprocess
 import sys
 
-import pytest
-
-from soak.standing import Place, until
+from soak.standing import until
+from soak.witness import TELL
 
 # Begins, and goes on until it is told to end; with a child that has left its session and a deaf ear for TERM.
-STUBBORN = """#!/bin/sh
+STUBBORN = f"""{TELL}
 trap '' TERM
-echo "begin $WAKEFUL_AGENT $WAKEFUL_RUN_ID" >> witness
+tell begin
 setsid sleep 300 &
 echo $! >> children
-while :; do sleep 0.1; done
+while :; do rest 0.1; done
 """
-QUICK = """#!/bin/sh
-echo "begin $WAKEFUL_AGENT $WAKEFUL_RUN_ID" >> witness
-echo "end $WAKEFUL_AGENT $WAKEFUL_RUN_ID" >> witness
+QUICK = f"""{TELL}
+tell begin
+tell end
 """
-
-
-@pytest.fixture
-def place(tmp_path):
-    places = []
-
-    def make(*arguments, **options):
-        places.append(Place(tmp_path / "fleet", *arguments, **options))
-        return places[-1]
-
-    yield make
-    for place in places:
-        if place.engine is not None and place.engine.poll() is None:
-            place.kill()
-
-
-def begun(place):
-    return [run for what, _, run in place.witness() if what == "begin"]
 
 
 def test_after_a_pause_no_timer_tick_task_message_restart_or_second_engine_begins_a_run(place):
     here = place(agents=3, agent=QUICK)
     here.up()
-    until(lambda: len(begun(here)) >= 3, "a few runs")
+    until(lambda: len(here.begun()) >= 3, "a few runs")
     receipt = here.told("pause", "--reason", "a look")
-    before = begun(here)
+    before = here.begun()
     assert receipt["scope"] == "fleet"
     assert here.ask("tick", "agent-0").returncode == 1
     assert here.ask("task", "add", "something", "--agent", "agent-1").returncode == 0
@@ -63,10 +44,10 @@ def test_after_a_pause_no_timer_tick_task_message_restart_or_second_engine_begin
     # Timers of one second were due all the while; another way to see it than to wait is to ask what they wait for.
     waiting = {row["guard"] for row in here.told("decisions", "--verdict", "defer")["items"][:3]}
     assert waiting == {"paused"}
-    assert begun(here) == before
+    assert here.begun() == before
     assert here.told("status")["open_runs"] == []
     here.ask("resume")
-    until(lambda: len(begun(here)) > len(before), "what waited")
+    until(lambda: len(here.begun()) > len(before), "what waited")
 
 
 def test_a_pause_now_ends_live_trees_and_its_receipt_says_what_is_left(place):
@@ -74,7 +55,7 @@ def test_a_pause_now_ends_live_trees_and_its_receipt_says_what_is_left(place):
     fleet = here.folder / "fleet.org"
     fleet.write_text(fleet.read_text().replace("#+GRACE: 0s", "#+GRACE: 0s\n#+KILL-GRACE: 1s"))
     here.up()
-    until(lambda: len(begun(here)) == 2, "both runs")
+    until(lambda: len(here.begun()) == 2, "both runs")
     until(lambda: len((here.folder / "children").read_text().split()) == 2, "their children")
     receipt = here.told("pause", "--now", "--reason", "stop it")
     assert receipt["running"] == []
@@ -94,12 +75,12 @@ def test_a_pause_file_holds_the_fleet_until_it_is_removed(place):
     assert pause["owner"] == "file"
     assert "the disk is being replaced" in pause["reason"]
     assert here.ask("tick", "agent-0").returncode == 1
-    assert begun(here) == []
+    assert here.begun() == []
     refused = here.ask("resume")
     assert refused.returncode != 0
     assert "PAUSE" in refused.stderr
     (here.folder / "PAUSE").unlink()
-    until(lambda: begun(here), "its first run")
+    until(lambda: here.begun(), "its first run")
 
 
 def test_a_run_that_is_killed_is_over_with_its_whole_tree_and_counts_as_no_attempt(place):
@@ -107,8 +88,8 @@ def test_a_run_that_is_killed_is_over_with_its_whole_tree_and_counts_as_no_attem
     fleet = here.folder / "fleet.org"
     fleet.write_text(fleet.read_text().replace("#+GRACE: 0s", "#+GRACE: 0s\n#+KILL-GRACE: 1s"))
     here.up()
-    until(lambda: begun(here), "its run")
-    run = begun(here)[0]
+    until(lambda: here.begun(), "its run")
+    run = here.begun()[0]
     assert here.ask("kill", str(run)).returncode == 0
     until(lambda: here.told("runs")["items"][0]["state"] == "ended", "its end")
     row = here.told("runs")["items"][0]

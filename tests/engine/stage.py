@@ -25,6 +25,7 @@ from wakeful.runners.protocol import Checked
 from wakeful.store.inline import Inline
 from wakeful.store.protocol import Decision
 from wakeful.store.sqlite import open_sqlite
+from wakeful.store.store import SqlStore
 from wakeful.testing.carrier import VirtualCarrier
 from wakeful.testing.loop import LoopClock, live, passes
 from wakeful.testing.runner import Plan, Script, done
@@ -101,12 +102,12 @@ class Counted(Inline):
         self.before: Callable[[int], Awaitable[None]] | None = None
         self.after: Callable[[int], Awaitable[None]] | None = None
 
-    async def write(self, verb: Callable[[Any], Any]) -> Any:
+    async def write(self, verb: Callable[[Any], Any], *, quiet: bool = False) -> Any:
         self.writes += 1
         number = self.writes
         if self.before is not None:
             await self.before(number)
-        value = await super().write(verb)
+        value = await super().write(verb, quiet=quiet)
         if self.after is not None:
             await self.after(number)
         return value
@@ -116,12 +117,17 @@ class Counted(Inline):
         return await super().read(verb)
 
 
+def plain(folder: Path) -> SqlStore:
+    """The store in the file of that data folder."""
+    return open_sqlite(folder / "wakeful.db", durable=False)
+
+
 class Stage:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, opened: Callable[[Path], SqlStore] = plain) -> None:
         self.folder = folder
         self.data = folder / ".wakeful"
-        self.data.mkdir(exist_ok=True)
-        self.store = open_sqlite(self.data / "wakeful.db", durable=False)
+        self.data.mkdir(parents=True, exist_ok=True)
+        self.store = opened(self.data)
         self.clock = LoopClock(START)
         self._edits = 0
         self.seen: list[Seen] = []
@@ -140,8 +146,12 @@ class Stage:
             before=lambda order: self._around(self.before, order),
             after=lambda order: self._around(self.after, order),
         )
-        self.access = Counted(self.store)
+        self.node, self.host, self.shared = "here", "", False
+        self.access = self.new_access()
         self.engine: Engine | None = None
+
+    def new_access(self) -> Counted:
+        return Counted(self.store)
 
     # ---- the files
 
@@ -201,15 +211,20 @@ class Stage:
 
     def make(self) -> Engine:
         """An engine that has yet to start."""
-        self.access = Counted(self.store)
+        self.access = self.new_access()
         file = FleetFile(self.folder / "fleet.org")
-        self.engine = Engine(self.access, self.carrier, file, self.clock, "here", self.data)
+        where = {"host": self.host or f"host of {self.node}", "url": f"http://{self.node}", "shared": self.shared}
+        self.engine = Engine(self.access, self.carrier, file, self.clock, self.node, self.data, **where)
         return self.engine
+
+    def tasks(self) -> set[asyncio.Task[Any]]:
+        """Everybody of the engine's."""
+        return asyncio.all_tasks() - {asyncio.current_task()}
 
     async def crash(self) -> None:
         """Nobody of the engine does anything any more; nothing is told to anybody."""
         engine, self.engine = self.engine, None
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        tasks = self.tasks()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

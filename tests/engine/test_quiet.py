@@ -12,6 +12,11 @@ from wakeful.testing.runner import done, failed
 AROUND_A_RUN = 6
 
 
+def rows_changed(stage, keeper):
+    """By this engine's connection; a server counts for all of its guests together."""
+    return stage.store.session.connection.total_changes() if keeper == "sqlite" else None
+
+
 def turns_of(hours, runs):
     return hours * 360 + hours * 12 * 2 + runs * AROUND_A_RUN + 20
 
@@ -28,18 +33,18 @@ async def test_a_day_of_ten_minute_beats_takes_few_turns(stage):
 
 
 @lived
-async def test_an_idle_engine_writes_nothing_and_reads_little(stage):
+async def test_an_idle_engine_writes_nothing_and_reads_little(stage, keeper):
     stage.declare(*(heading(f"agent-{n}", interval="7d") for n in range(50)), grace="4h")
     engine = await stage.up()
     await stage.minutes(1)
     writes, reads = stage.access.writes, stage.access.reads
-    changes = stage.store.session.connection.total_changes()
+    changes = rows_changed(stage, keeper)
     await stage.hours(3)
     assert stage.access.writes == writes
     # Every five minutes: what is due, and what there is to tell.
     assert stage.access.reads - reads <= 3 * 12 * 4
     assert engine.loop.turns <= turns_of(3, 0)
-    assert stage.store.session.connection.total_changes() == changes
+    assert rows_changed(stage, keeper) == changes
 
 
 @lived

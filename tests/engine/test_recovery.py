@@ -111,8 +111,8 @@ async def dies(stage, hook, moment):
 
 
 @pytest.mark.parametrize("hook", ["before", "after"])
-def test_an_engine_may_die_at_any_commit(stages, hook):
-    for moment in range(1, 17):
+def test_an_engine_may_die_at_any_commit(stages, keeper, hook):
+    for moment in range(1, 17, 1 if keeper == "sqlite" else 3):
 
         async def story(stage, moment=moment):
             troupe(stage)

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from tests.engine.stage import HOUR, MINUTE, heading, lived
+from wakeful.core.errors import Busy
 from wakeful.core.items import Kind, NewItem
 from wakeful.engine.services import FIRST_REST, LONGEST_REST, Lasting, Services
 from wakeful.testing.carrier import VirtualHeld
@@ -136,6 +137,23 @@ async def test_reads_that_fail_for_a_while_stop_nobody_for_good(stage):
     assert engine.health()["ready"]
     await stage.until(400)
     assert len(stage.seen) >= 3
+
+
+@lived
+async def test_a_loop_whose_store_is_away_says_so(stage):
+    stage.declare(heading("wren", interval="1m"))
+    engine = await stage.up()
+    await stage.until(50)
+
+    async def away(number):
+        raise Busy("the store is away")
+
+    stage.access.before = away
+    await stage.until(62)
+    assert (engine.health()["ready"], engine.health()["why_not"]) == (False, "the store is away")
+    stage.access.before = None
+    await stage.until(65)
+    assert (engine.health()["ready"], engine.health()["why_not"]) == (True, "")
 
 
 # ---- runs

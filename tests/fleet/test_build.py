@@ -38,6 +38,12 @@ def test_an_agent_that_says_nothing_gets_the_defaults_of_the_core(desk):
         (":GITOPS: yes", "gitops", True),
         (":ON: webhook://github?preset=github&secret=HOOK", "events", ("webhook://github?preset=github&secret=HOOK",)),
         (":ON: sqs://q, nats://h:4222/s?durable=d", "events", ("sqs://q", "nats://h:4222/s?durable=d")),
+        (":ON: snapshot+exec:tools/pending", "events", ("snapshot+exec:tools/pending",)),
+        (
+            ":ON: snapshot+https://h/x?y=1#every=5s&token=T sqs://q",
+            "events",
+            ("snapshot+https://h/x?y=1#every=5s&token=T", "sqs://q"),
+        ),
         (":ROLE: editor", "roles", ("editor",)),
         (":TASKS: editing proofs editing", "roles", ("editing", "proofs")),
         (":DREAM: dream --short", "dream", "dream --short"),
@@ -95,6 +101,10 @@ def test_a_key_sets_its_field_of_the_retries(desk, line, field, value):
     ("line", "field", "value"),
     [
         ("#+STORE: postgresql://wakeful@db/fleet", "store", "postgresql://wakeful@db/fleet"),
+        ("#+STORE: postgresql://u@a:5432,[::1]:5433,c/fleet", "store", "postgresql://u@a:5432,[::1]:5433,c/fleet"),
+        ("#+STORE: postgresql:///fleet?host=/run/pg", "store", "postgresql:///fleet?host=/run/pg"),
+        ("#+STORE: postgresql://?service=fleet", "store", "postgresql://?service=fleet"),
+        ("#+STORE: postgresql://h/d?options=-csearch_path%3Dx", "store", "postgresql://h/d?options=-csearch_path%3Dx"),
         ("#+SESSIONS: 5", "sessions", 5),
         ("#+WORKERS: 7", "workers", 7),
         ("#+GRACE: 0s", "grace", timedelta()),

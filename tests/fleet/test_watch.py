@@ -103,3 +103,37 @@ def test_a_file_written_just_before_it_was_read_is_read_again(desk, settled, mon
     monkeypatch.setattr("wakeful.fleet.reading.time.time_ns", lambda: written + RACY_NS + 1)
     file.refresh()
     assert not file.changed()
+
+
+# ---- another store
+
+
+def moved(text, store):
+    return f"#+STORE: {store}\n{text}"
+
+
+def test_another_store_in_the_file_is_a_warning_as_long_as_it_stands_there_and_an_error_in_the_log_once(
+    file, settled, caplog
+):
+    file.keep_to("sqlite")
+    assert file.diagnostics == ()
+    settled("fleet.org", moved(GOOD, "postgresql://u:geheim@h/db"))
+    file.refresh()
+    settled("fleet.org", moved(GOOD, "postgresql://u:geheim@h/db") + "* moss\n")
+    file.refresh()
+    (told,) = file.diagnostics
+    assert "STORE was changed" in str(told) and "warning" in str(told) and not file.broken
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    settled("fleet.org", moved(GOOD, "postgresql://h/other"))
+    file.refresh()
+    assert len(caplog.records) == 2
+    settled("fleet.org", GOOD)
+    file.refresh()
+    assert file.diagnostics == () and len(caplog.records) == 2
+    assert "geheim" not in caplog.text
+
+
+def test_whoever_is_bound_to_no_store_is_told_nothing_of_it(file, settled):
+    settled("fleet.org", moved(GOOD, "postgresql://h/db"))
+    file.refresh()
+    assert file.diagnostics == () and file.fleet.store == "postgresql://h/db"

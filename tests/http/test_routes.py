@@ -61,6 +61,7 @@ SAID = {
     },
     "tasks": {"agent": "wren", "state": "dead", "after": 3, "limit": 5},
     "task": {"task": 3},
+    "nodes": {},
     "reload": {},
     "stop": {"drain": True},
     "backup": {"path": "copy.db"},

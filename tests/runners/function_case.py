@@ -60,8 +60,8 @@ def a_shift(yard: Yard, deeds: Sequence[str] = (), handler: str = "function_deed
 
 
 _OF_ASSIGNMENT = (
-    *("run", "epoch", "folder", "workdir", "environment", "wall_clock", "grace", "lease", "secrets", "output_limit"),
-    *("processes", "memory"),
+    *("run", "epoch", "folder", "workdir", "environment", "wall_clock", "grace", "leased_until", "fence"),
+    *("secrets", "output_limit", "processes", "memory"),
 )
 
 LONG = timedelta(seconds=30)

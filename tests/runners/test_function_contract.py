@@ -33,7 +33,7 @@ class TestFunctionRunner(RunnerContract):
 
     def assignment(self, yard: Yard, deed: Deed, **changes: Any) -> Assignment:
         given = yard.assign((), **changes)
-        names = ("run", "epoch", "folder", "workdir", "wall_clock", "grace", "lease")
+        names = ("run", "epoch", "folder", "workdir", "wall_clock", "grace", "leased_until", "fence")
         environment = {**given.environment, "FOLDER": str(yard.folder)}
         whole = {name: getattr(given, name) for name in names}
         return Shift(agent="moss", handler=HANDLERS[deed], root=HERE, environment=environment, **whole)

@@ -151,13 +151,6 @@ async def test_a_worker_that_is_asked_to_end_says_how_its_tasks_did(yard):
     assert yard.runner.find(shift.folder) is Found.ended
 
 
-@real
-async def test_a_lease_that_is_not_extended_fences_the_whole_shift(yard):
-    shift = a_shift(yard, ["text", "hang in c", "text"], lease=timedelta(seconds=1.5), grace=timedelta(seconds=30))
-    heard = await ends(await yard.runner.start(shift))
-    assert [heard[task].ending.by for task in (1, 2, 3)] == [None, "fencing", "fencing"]
-
-
 # ---- what cannot be imported
 
 

@@ -172,7 +172,7 @@ async def test_five_thousand_zombies_are_buried(yard):
     (yard.folder / "enough").touch()
     ended = time.monotonic()
     assert (await held.wait()).exit_code == 0
-    assert time.monotonic() - ended <= 5.0
+    assert time.monotonic() - ended <= SLACK
     assert not set(dead) & set(zombies([pid for pid, _ in dead]))
 
 

@@ -5,9 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 
 from soak.caller import ROOT, as_json
@@ -93,22 +91,6 @@ async def test_a_nursery_that_is_frozen_for_a_while_only_delays_a_start(yard):
 
 
 @real
-async def test_a_lease_that_ran_out_before_the_start_could_be_carried_out_means_no_start(yard):
-    """It counts from when it was given: meanwhile another node may have taken the agent."""
-    await ended(yard, yard.assign(HERE))
-    (nursery,) = nurseries(yard)
-    os.kill(nursery, signal.SIGSTOP)
-    lease = timedelta(seconds=0.6)
-    assignment = yard.assign(HERE, lease=lease)
-    asked = time.monotonic()
-    start = asyncio.ensure_future(yard.runner.start(assignment))
-    await yard.until(lambda: time.monotonic() - asked > lease.total_seconds(), "the end of the lease")
-    os.kill(nursery, signal.SIGCONT)
-    ending = await (await start).wait()
-    assert (ending.by, yard.said(assignment)) == ("fencing", [])
-
-
-@real
 async def test_fifty_runs_at_the_same_time_are_held_and_ended(yard):
     assignments = [yard.assign(["/bin/sh", "-c", 'echo "$RUN here" >> "$WITNESS"; exec sleep 60']) for _ in range(50)]
     holds = await asyncio.gather(*(yard.runner.start(each) for each in assignments))
@@ -139,7 +121,7 @@ async def test_starts_that_are_cancelled_leave_nothing_open_and_confuse_nobody(y
             adopted = await yard.runner.adopt(each.run, each.folder)
             assert (await adopted.wait()).exit_code == 0
     assert all(len(yard.said(each)) <= 1 for each in assignments)
-    await yard.until(lambda: open_files() <= before, f"{open_files()} open files to be {before} again", limit=2)
+    await yard.until(lambda: open_files() <= before, f"{open_files()} open files to be {before} again", limit=10)
 
 
 @real

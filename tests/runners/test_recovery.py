@@ -66,7 +66,7 @@ async def test_the_wall_clock_goes_on_without_a_caller(yard):
     assignment = agent(yard, agents.ignores_signals, wall_clock=yard.grace)
     caller = a_caller(assignment)
     caller.kill()
-    await yard.until((assignment.folder / EXIT).exists, "the exit record", limit=5)
+    await yard.until((assignment.folder / EXIT).exists, "the exit record", limit=ORPHANS_GONE)
     held = await yard.runner.adopt(assignment.run, assignment.folder)
     assert (await held.wait()).timed_out
 
@@ -79,7 +79,7 @@ async def test_the_spare_guardians_of_a_caller_that_was_killed_go_with_it(yard):
     yard.note_cages()
     assert len(yard.alive()) >= 2
     caller.kill()
-    await yard.until(lambda: yard.alive() == [], "everybody to go", limit=5)
+    await yard.until(lambda: yard.alive() == [], "everybody to go", limit=ORPHANS_GONE)
 
 
 # ---- the caller and the guardian are killed
@@ -110,7 +110,7 @@ async def test_an_agent_does_not_outlive_its_guardian(yard):
     await yard.hear(assignment)
     caller.kill()
     os.kill(yard.guardian(assignment).pid, signal.SIGKILL)
-    await yard.until(lambda: yard.alive() == [], "the agent to be gone", limit=5)
+    await yard.until(lambda: yard.alive() == [], "the agent to be gone", limit=ORPHANS_GONE)
     assert (await (await yard.runner.adopt(assignment.run, assignment.folder)).wait()).lost
 
 

@@ -1,5 +1,6 @@
 """A store behind its writer, with a gate before every commit of a group."""
 
+import asyncio
 import threading
 from concurrent.futures import Future
 from datetime import UTC, datetime
@@ -72,3 +73,10 @@ class Desk:
 def record(key, body=""):
     item = NewItem(kind=Kind.message, agent="moss", origin=Origin.operator, subject=key, body=body, dedupe=key)
     return lambda store: store.record([item], NOW)
+
+
+async def turn() -> None:
+    """Whatever is ready to go on has done so when this returns."""
+    done = asyncio.Event()
+    asyncio.get_running_loop().call_soon(done.set)
+    await done.wait()

@@ -5,6 +5,7 @@ A schema costs more to make than to empty: those of tests that are over are empt
 
 import atexit
 import os
+from datetime import datetime
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from wakeful.store.postgres import open_postgres
 from wakeful.store.postgres_copy import NUMBERED, TABLES, load
 from wakeful.store.postgres_session import Connection, PostgresSession
+from wakeful.store.rows import to_micros
 from wakeful.store.session import Probe
 from wakeful.store.store import SqlStore
 from wakeful.testing.postgres import PostgresServer, installed
@@ -59,6 +61,14 @@ def release(folder: Path) -> None:
     """What was kept for that folder, and for those in it, is no longer wanted; nobody has it open."""
     for inner in [known for known in _taken if known == folder or folder in known.parents]:
         _free.append(_taken.pop(inner))
+
+
+def tell_time(store: SqlStore, now: datetime) -> None:
+    """From here on the store's own clock shows this, to its writer and to the calling thread."""
+    session = store.session
+    assert isinstance(session, PostgresSession)
+    for connection in (session.connection, session.reader().connection):
+        connection.execute("SELECT set_config('wakeful.now', $1, false)", (str(to_micros(now)),))
 
 
 def connection_of(store: SqlStore) -> Connection:

@@ -187,9 +187,10 @@ class Meanwhile:
 
     def waits(self, work: Callable[[], object]) -> Future[Any]:
         """Until it waits for a lock, which it must."""
-        future = self.pool.submit(work)
         waiting = "SELECT count(*) AS n FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'"
+        # Before it has work: a connection is one thread's at a time.
         other = connection_of(self.other).info.backend_pid
+        future = self.pool.submit(work)
         with self.look() as connection:
             while connection.execute(waiting, (other,)).fetchone()["n"] == 0:
                 assert not future.done(), f"it waited for nobody: {future.result()}"

@@ -24,7 +24,20 @@ from wakeful.store.store import SqlStore
 from wakeful.testing.contracts.store_case import DONE, HOUR, LEASE, NOW, a_fleet, an_agent, operator, peer, timer, work
 
 QUERIES = load_queries("sqlite")
-GROWING = {"agent", "declaration", "standing", "item", "wake", "run", "run_item", "attempt", "event", "total", "role"}
+GROWING = {
+    "agent",
+    "declaration",
+    "standing",
+    "item",
+    "wake",
+    "run",
+    "run_item",
+    "attempt",
+    "event",
+    "total",
+    "role",
+    "output",
+}
 # Read once at a start or an edit of the fleet, or by a person: these may look at every agent.
 WHOLE = {"known_agents", "live_agents", "timer_standings"}
 HOT = {
@@ -42,10 +55,21 @@ HOT = {
         "later_tasks",
     ],
     "sleeping": ["next_instant", "slots_open", "oldest_unclaimed"],
-    "claiming": ["admitted_runs", "items_to_show", "tasks_of_run", "unclaimed_runs"],
-    "ending": ["run_with_wake", "shown_items", "settle_item", "retry_busy", "move_standing", "end_run", "settle_task"],
+    "leases": ["renew_runs", "renew_node", "orphaned_runs"],
+    "output": ["put_output", "output_size", "output_pieces"],
+    "claiming": ["admitted_runs", "run_agent", "items_to_show", "tasks_of_run", "beat_steps", "unclaimed_runs"],
+    "ending": [
+        "run_with_wake",
+        "task_of_run",
+        "shown_items",
+        "settle_item",
+        "retry_busy",
+        "move_standing",
+        "end_run",
+        "settle_task",
+    ],
     "recording": ["put_item", "item_by_dedupe", "put_event", "mirrored"],
-    "stopping": ["stop_run", "stopping_runs", "last_run", "task_steps", "ended_runs", "dead_tasks", "restless_items"],
+    "stopping": ["stop_run", "stopping_runs", "task_steps", "ended_runs", "dead_tasks", "restless_items"],
     "forgetting": ["old_items", "forget_keys", "old_runs", "old_wakes", "old_events", "forget_declarations"],
     "reading": ["open_runs", "run_rows", "wake_rows", "list_events", "agent_events", "item_row", "standing_row"],
     "listing": ["overview_rows", "oldest_waiting", "unread_counts", "task_counts", "waiting_wakes", "event_from"],
@@ -196,7 +220,21 @@ def look_back(store: SqlStore) -> None:
     store.events_until(NOW - timedelta(minutes=1))
 
 
+def stay(store: SqlStore) -> None:
+    store.join("one", "attic", "", NOW, LEASE)
+    store.renew("one", [(1, 1), (2, 1)], NOW, LEASE)
+
+
+def keep_a_word(store: SqlStore) -> None:
+    store.keep_output(1, "stdout", b"a word")
+    store.output(1, "stdout", -3, 3)
+    store.output(2, "stdout", 0, 9)
+
+
 ACTS: dict[str, Callable[[SqlStore], object]] = {
+    "renew": stay,
+    "look for orphans": lambda store: store.orphans(NOW + HOUR),
+    "keep output": keep_a_word,
     "record": lambda store: store.record([NewItem(kind=Kind.message, agent="moss", ring=Ring.news)], NOW),
     "due": lambda store: store.due(NOW, limit=20),
     "sleep": lambda store: store.due(NOW - HOUR, limit=20),
@@ -248,6 +286,7 @@ def test_no_act_takes_more_steps_before_a_queue_forty_times_the_length(queues):
         "record": lambda store: store.record([NewItem(kind=Kind.task, agent="moss")], NOW),
         "why": lambda store: store.why(timer("moss"), NOW),
         "expire": lambda store: store.expire(NOW),
+        "renew": ACTS["renew"],
     }
     assert growth(queues, acts) == {}
 

@@ -1,5 +1,6 @@
 """The store's contract over SQLite, and what only its schema can say: the impossible cannot be written."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -67,6 +68,8 @@ IMPOSSIBLE = [
     ("a running run without a start", "UPDATE run SET started_at = NULL WHERE id = 2", "started_at IS NOT NULL"),
     ("a running run without a node", "UPDATE run SET node = NULL WHERE id = 2", "node IS NOT NULL"),
     ("a running run without an epoch", "UPDATE run SET epoch = 0 WHERE id = 2", "epoch > 0"),
+    ("a running run without a lease", "UPDATE run SET lease_until = NULL WHERE id = 2", "lease_until IS NOT NULL"),
+    ("a node of no host", "INSERT INTO node (name, url, since, seen_at, lease) VALUES ('n', '', 1, 1, 1)", "node.host"),
     ("a run that nobody wants ended at once", "UPDATE run SET stop_at_once = 1 WHERE id = 2", "stop_by IS NULL"),
     ("a run of nobody", "UPDATE run SET agent = 'nobody' WHERE id = 1", "FOREIGN KEY"),
     ("a run of no wake", "UPDATE run SET wake = 999 WHERE id = 1", "FOREIGN KEY"),
@@ -128,6 +131,23 @@ def test_the_rows_that_are_made_impossible_are_those_the_statements_mean(raw):
     assert list(raw.execute("SELECT count(*) FROM wake WHERE state = 'waiting'")) == [(1,)]
     assert list(raw.execute("SELECT state FROM wake WHERE id = 1")) == [("admitted",)]
     assert list(raw.execute("SELECT kind, state FROM item ORDER BY id")) == [("message", "open"), ("task", "pending")]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("2, 'stdin', 0, X'61'", "stream IN"),
+        ("2, 'stdout', -1, X'61'", "start >= 0"),
+        ("2, 'stdout', 0, X''", "length(data) > 0"),
+        ("999, 'stdout', 0, X'61'", "FOREIGN KEY"),
+        ("2, 'stdout', 3, X'62'", "UNIQUE"),
+    ],
+    ids=["of no stream", "before the beginning", "of nothing", "of no run", "in the place of another"],
+)
+def test_a_piece_of_output_cannot_be(raw, row, words):
+    raw.execute("INSERT INTO output (run, stream, start, data) VALUES (2, 'stdout', 3, X'61')")
+    with pytest.raises(apsw.ConstraintError, match=re.escape(words)):
+        raw.execute(f"INSERT INTO output (run, stream, start, data) VALUES ({row})")
 
 
 # ---- what only its tables can say

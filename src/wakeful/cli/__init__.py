@@ -41,9 +41,11 @@ COMMANDS = {
     "decisions": ("wakeful.cli.records:decisions", "The verdicts on wakes, newest first."),
     "events": ("wakeful.cli.records:events", "Everything that happened, oldest first."),
     "set": ("wakeful.cli.settings:change", "Show or change the limits of a live agent."),
+    "nodes": ("wakeful.cli.nodes:nodes", "Who is at work on this store."),
     "doctor": ("wakeful.cli.doctor:doctor", "Look for what is wrong with this installation."),
     "backup": ("wakeful.cli.keeping:backup", "Copy everything that is stored to a file."),
     "restore": ("wakeful.cli.keeping:restore", "Put a backup in the place of what is stored."),
+    "store": ("wakeful.cli.store:store", "Move everything to another store."),
     "token": ("wakeful.cli.token:token", "Print the operator's token."),
 }
 

@@ -3,7 +3,8 @@
 Laws:
 - Whoever holds the folder's lock is the one writer. While somebody holds it, `engine.json` says where to ask; once
   nobody does, that file is stale and is not believed: the token goes to no stranger who listens there now.
-- Without an engine the command is the one writer for as long as it takes, at most five seconds of waiting before.
+- Without an engine the command is the one writer for as long as it takes, at most five seconds of waiting before; on a
+  shared store it is one of many, and the nodes that are up do what it asks for.
 - An operation is asked by its name and parameters, and answers the same on all three ways.
 """
 
@@ -27,9 +28,9 @@ _STEP = 0.05
 
 
 class Connection(Protocol):
-    """`live` is whether an engine answers, and so whether what is asked will also happen."""
-
-    live: bool
+    @property
+    def live(self) -> bool:
+        """Whether an engine is at work, here or elsewhere, and so whether what is asked will also happen."""
 
     def ask(self, operation: str, **parameters: Any) -> dict[str, Any]:
         """Parameters that are None are left out."""
@@ -51,11 +52,13 @@ class ToEngine:
 
 
 class ToStore:
-    live = False
-
     def __init__(self, control: Control, complete: Any) -> None:
         self._control = control
         self._complete = complete
+
+    @property
+    def live(self) -> bool:
+        return bool(self._complete(self._control.access.read(self._control.nodes_up)))
 
     def ask(self, operation: str, **parameters: Any) -> dict[str, Any]:
         from wakeful.control.callers import OPERATOR
@@ -87,7 +90,16 @@ def ask(place: Place, operation: str, **parameters: Any) -> dict[str, Any]:
 
 @contextmanager
 def connect_live(place: Place, what: str) -> Iterator[Connection]:
-    """For what only an engine can do."""
+    """For what only an engine can do, whichever node it is."""
+    with connect(place) as connection:
+        if not connection.live:
+            raise no_engine(place.data, what)
+        yield connection
+
+
+@contextmanager
+def connect_here(place: Place, what: str) -> Iterator[Connection]:
+    """For what only the engine of this folder can do."""
     if not place.inside_run:
         refuse_nowhere(place)
         if engine_url(place) is None:
@@ -149,9 +161,21 @@ def _offline(place: Place) -> Iterator[ToStore]:
     from wakeful import app
     from wakeful.fleet.load import find_fleet
 
+    named = place.fleet is not None
     fleet = Path(place.fleet) if place.fleet else find_fleet()
-    with app.open_offline(Path(place.data), fleet) as control, asyncio.Runner() as runner:
+    with app.open_offline(Path(place.data), fleet, named=named) as control, asyncio.Runner() as runner:
         yield ToStore(control, runner.run)
+
+
+def store_of(place: Place) -> str:
+    """The address of the fleet's store. It may hold a password: what is shown of it is `belongings.named`."""
+    from pathlib import Path
+
+    from wakeful.belongings import store_address
+    from wakeful.fleet.load import find_fleet
+
+    fleet = Path(place.fleet) if place.fleet else find_fleet()
+    return store_address(Path(place.data), fleet, named=place.fleet is not None)
 
 
 def _token(place: Place) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from wakeful.cli.complaints import BAD, LATER, Complaint
-from wakeful.cli.connection import connect_live, is_held
+from wakeful.cli.connection import connect_here, is_held
 from wakeful.cli.output import one_line, say, say_json
 from wakeful.cli.place import Place, as_json, outside_run, place_of, placed
 
@@ -50,7 +50,7 @@ def up(fleet: str | None, data: str | None, host: str, port: int | None, run: st
 def stop(place: Place, drain: bool, as_json: bool) -> None:
     """Stop the engine. Runs under way go on, and the next engine takes them up."""
     outside_run(place, "stopping the engine")
-    with connect_live(place, "so there is nothing to stop") as connection:
+    with connect_here(place, "so there is nothing to stop") as connection:
         holder = _holder(place)
         answer = connection.ask("stop", drain=drain)
     deadline = None if drain else time.monotonic() + PATIENCE
@@ -67,7 +67,7 @@ def stop(place: Place, drain: bool, as_json: bool) -> None:
 @placed
 def reload(place: Place, as_json: bool) -> None:
     """Read the fleet file again now, and say what changed. A broken file changes nothing."""
-    with connect_live(place, "the fleet file is read when one starts") as connection:
+    with connect_here(place, "the fleet file is read when one starts") as connection:
         answer = connection.ask("reload")
     if as_json:
         say_json(answer)

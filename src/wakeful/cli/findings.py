@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.cli.complaints import Complaint
-from wakeful.cli.connection import connect, is_held, written_url
+from wakeful.cli.connection import connect, is_held, store_of, written_url
 from wakeful.cli.output import one_line
 from wakeful.cli.place import Place
 from wakeful.cli.words import counted, lasting
@@ -29,7 +29,7 @@ OLDEST_SQLITE = (3, 51, 3)
 GIGABYTE = 10**9
 LITTLE_SPACE, NO_SPACE = GIGABYTE, GIGABYTE // 10
 FRESH = 120.0
-PRIVATE = ("token", "secret", "wakeful.db")
+PRIVATE = ("token", "secret", "store", "wakeful.db")
 WATCHES, INSTANCES = 8_192, 64
 
 
@@ -54,7 +54,14 @@ Found = tuple[Level, str] | tuple[Level, str, str]
 
 
 def examine(place: Place) -> list[Finding]:
-    return [_finding(name, look, place) for name, look in LOOKS]
+    from wakeful.belongings import SQLITE
+
+    if store_of(place) == SQLITE:
+        return [_finding(name, look, place) for name, look in LOOKS]
+    from wakeful.cli.database import LOOKS as AT_DATABASE
+
+    looks = dict(LOOKS) | dict(AT_DATABASE)
+    return [_finding(name, look, place) for name, look in looks.items()]
 
 
 def _finding(name: str, look: Callable[[Place], Found], place: Place) -> Finding:
@@ -201,7 +208,7 @@ def clock(place: Place) -> Found:
 
     now = datetime.now(UTC)
     database = place.path("wakeful.db")
-    if os.path.exists(database):
+    if os.path.exists(database) and not os.path.exists(place.path("store")):
         ahead = os.path.getmtime(database) - now.timestamp()
         if ahead > 60:
             return Level.fail, f"the clock is {lasting(ahead)} behind what was stored last", "set the clock"

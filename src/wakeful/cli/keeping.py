@@ -2,8 +2,8 @@
 
 Laws:
 - A backup is asked of whoever writes the store, and so is whole, also while the fleet is at work.
-- A restore needs the folder to itself. What was stored is kept beside what takes its place, and at no instant is
-  there no store: an engine that started then would begin from nothing.
+- A restore needs the folder to itself, with the store in it. What was stored is kept beside what takes its place, and
+  at no instant is there no store: an engine that started then would begin from nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wakeful.cli.complaints import BAD, LATER, Complaint
-from wakeful.cli.connection import ask
+from wakeful.cli.connection import ask, store_of
 from wakeful.cli.output import say, say_json
 from wakeful.cli.place import Place, as_json, outside_run, placed
 from wakeful.core.errors import Busy
@@ -48,8 +48,15 @@ def backup(place: Place, file: str, as_json: bool) -> None:
 def restore(place: Place, file: str) -> None:
     """Put the backup FILE in the place of what is stored. The engine must be stopped."""
     outside_run(place, "a restore")
+    from wakeful.belongings import SQLITE, named
     from wakeful.store.folder import DataFolder
 
+    address = store_of(place)
+    if address != SQLITE:
+        raise Complaint(
+            f"the store is {named(address)}, and only a file can be put in the place of another",
+            f"copy it into an empty database, and name that in STORE: wakeful store copy {file} postgresql://…",
+        )
     if not os.path.isfile(file):
         raise Complaint(f"there is no file {file}", "name a file that wakeful backup has written", BAD)
     folder = DataFolder(Path(place.data))

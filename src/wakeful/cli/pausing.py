@@ -16,7 +16,7 @@ from wakeful.cli.connection import ask
 from wakeful.cli.output import one_line, say, say_json
 from wakeful.cli.place import Place, as_json, placed
 from wakeful.cli.runs import listed
-from wakeful.cli.words import clock, counted, until
+from wakeful.cli.words import clock, counted, until, up_words
 
 
 @click.command()
@@ -49,8 +49,14 @@ def resume(place: Place, agent: str | None, as_json: bool) -> None:
         return
     whom = scope_words(answer["scope"])
     say(f"{whom} goes on" if answer["resumed"] else f"{whom} was not paused")
+    for file in answer.get("files") or []:
+        whose = f"of node {one_line(file['node'])}, which {_GONE[file['state']]}" if file["node"] else "of before"
+        say(f"lifted with it: the PAUSE file {whose}: {one_line(file['reason'])}")
     for held in answer.get("held_by") or []:
         say(f"still held: {scope_words(held['scope'])}, by {one_line(held['owner'])}: {one_line(held['reason'])}")
+
+
+_GONE = {"left": "has left", "lost": "was lost"}
 
 
 def _receipt(receipt: dict[str, Any], at_once: bool, now: datetime) -> str:
@@ -66,6 +72,8 @@ def _receipt(receipt: dict[str, Any], at_once: bool, now: datetime) -> str:
         lines.append(f"{'still alive' if at_once else 'under way'}: {listed(receipt['running'], now)}")
         if at_once and not receipt.get("engine", True):
             lines.append("no engine is at work to end them: they are ended when one starts (wakeful up)")
+    if receipt.get("shared") and not receipt["here"]:
+        lines.append(f"no engine runs here; {up_words(receipt['nodes'])}")
     return "\n".join(lines)
 
 

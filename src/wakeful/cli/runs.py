@@ -65,7 +65,7 @@ def kill(place: Place, run: int, at_once: bool, wait: bool, as_json: bool) -> No
     """End RUN and everything it has started. It counts as no attempt."""
     reach = connect_live(place, "there would be nothing to wait for") if wait else connect(place)
     with reach as connection:
-        answer, live = connection.ask("kill", run=run, at_once=at_once), connection.live
+        answer = connection.ask("kill", run=run, at_once=at_once)
     if wait:
         from wakeful.cli.waiting import wait_for_run
 
@@ -73,16 +73,20 @@ def kill(place: Place, run: int, at_once: bool, wait: bool, as_json: bool) -> No
     if as_json:
         say_json(answer)
     else:
-        say(_killed(answer, live))
+        say(_killed(answer))
     sys.exit(0 if answer.get("asked") or answer["state"] in ("ended", "void") else REFUSED)
 
 
-def _killed(run: Row, live: bool) -> str:
+def _killed(run: Row) -> str:
     who = f"run {run['id']} of {one_line(run['agent'])}"
     if run["state"] in ("ended", "void"):
         return f"{who} is over: {run['outcome'] or run['state']}"
-    when = "is being ended" if live else "will be ended by the next engine; none is at work now"
-    return f"{who} {when}"
+    if run.get("engine"):
+        return f"{who} is being ended" + (f" on {one_line(run['node'])}" if run.get("shared") and run["node"] else "")
+    if not run.get("shared"):
+        return f"{who} will be ended by the next engine; none is at work now"
+    then = "ended with its lease" if run.get("nodes") else "ended when a node starts"
+    return f"{who} is held by {one_line(run['node'])}, which is not up: it will be {then}"
 
 
 def _took(run: Row, now: datetime) -> str:

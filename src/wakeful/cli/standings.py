@@ -6,12 +6,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.cli.output import Line, Span, one_line
-from wakeful.cli.words import ago, clock, counted, lasting, read_time, until
+from wakeful.cli.words import ago, clock, counted, lasting, read_time, until, up_words
 
 # A loop wakes at least each minute: one that is silent for longer does not turn.
 FRESH = 120.0
 # Where an agent without a lifecycle stands.
 NOWHERE = "beat"
+# How long after its last word the runs of a node are its own.
+LEASE = timedelta(seconds=20)
+
+_NOTHING = "nothing begins by itself (start one: wakeful up)"
 
 SHADES = {
     "running": "green",
@@ -33,9 +37,31 @@ def header(answer: Row, now: datetime) -> list[Line]:
     slots = [f"{pool} {fleet[pool]['taken']} of {fleet[pool]['of']}" for pool in ("sessions", "workers")]
     said = ", ".join([counted(fleet["agents"], "agent"), *slots])
     first = [Span(title, "bold"), Span(f": {said}")]
-    if engine is None:
-        return [first, [Span("no engine", "bold red"), Span(": nothing begins by itself (start one: wakeful up)")]]
-    return [first, [_engine(engine, now)]]
+    nodes = answer.get("nodes") or [] if answer.get("shared") else []
+    up = [one_line(node["name"]) for node in nodes if node["state"] == "up"]
+    return [first, _at_work(engine, answer.get("shared", False), up, now), *_silent(nodes, bool(up), now)]
+
+
+def _at_work(engine: Row | None, shared: bool, up: list[str], now: datetime) -> Line:
+    if engine is not None:
+        span = _engine(engine, now)
+        return [Span(f"{span.text}; {counted(len(up), 'node')} up", span.style) if shared else span]
+    if up:
+        return [Span(f"no engine here; {up_words(up)}", "yellow")]
+    return [Span("no node is up" if shared else "no engine", "bold red"), Span(f": {_NOTHING}")]
+
+
+def _silent(nodes: list[Row], others: bool, now: datetime) -> list[Line]:
+    """Nodes that are gone while runs of theirs are open, and when others take these up."""
+    lines: list[Line] = []
+    for node in nodes:
+        if node["state"] != "up" and node["runs"]:
+            how = f"{'left' if node['state'] == 'left' else 'is lost, last seen'} {ago(node['seen_at'], now)}"
+            at = (read_time(node["seen_at"]) + LEASE).isoformat()
+            then = until(at, now) if others else "when a node starts"
+            told = f"node {one_line(node['name'])} {how}, with {counted(node['runs'], 'run')} open: taken up {then}"
+            lines.append([Span(told, "yellow")])
+    return lines
 
 
 def _engine(engine: Row, now: datetime) -> Span:
@@ -120,7 +146,7 @@ def _running(agent: Row, run: Row | None, now: datetime) -> str:
     told = f"running {lasting(now - read_time(since))}"
     if agent.get("wall_clock"):
         told += f" of {lasting(agent['wall_clock'])}"
-    return told
+    return told + (f" on {one_line(agent['node'])}" if agent.get("elsewhere") and agent["node"] else "")
 
 
 def _also_running(agent: Row, run: Row | None, now: datetime) -> str:

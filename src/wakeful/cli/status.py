@@ -64,7 +64,16 @@ def _lines(answer: Row, now: datetime) -> list[Line]:
     lines += [[Span(one_line(said, 400), "yellow")] for said in answer.get("diagnostics") or []]
     if not answer["agents"]:
         lines.append([Span("no agents yet: they are taken up from the fleet file by wakeful up")])
-    return [*lines, *lines_of(answer["agents"], answer["open_runs"], now)]
+    return [*lines, *lines_of(_with_places(answer), answer["open_runs"], now)]
+
+
+def _with_places(answer: Row) -> list[Row]:
+    """Where an agent runs is said when there is more than one place for it."""
+    agents: list[Row] = answer["agents"]
+    if not answer.get("shared"):
+        return agents
+    many = len(answer["nodes"]) > 1
+    return [{**agent, "elsewhere": many or agent["node"] != answer["node"]} for agent in agents]
 
 
 def _watch(place: Place, agent: str | None) -> None:

@@ -60,3 +60,11 @@ def _number(value: object) -> str:
 
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def up_words(names: list[str]) -> str:
+    """`2 nodes are up (barn-x9k2, desk-ab12)`."""
+    if not names:
+        return "no node is up"
+    shown = ", ".join([*names[:5], "…"] if len(names) > 5 else names)
+    return f"{counted(len(names), 'node')} {'is' if len(names) == 1 else 'are'} up ({shown})"

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -24,9 +24,10 @@ from wakeful.control.operations import OPERATIONS
 from wakeful.control.rows import Row
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.fleet.diagnostics import nearest, quoted
-from wakeful.store.protocol import Access, AgentRow, RunRow, Store
+from wakeful.store.protocol import Access, AgentRow, NodeRow, RunRow, Store
 
 P = ParamSpec("P")
+T = TypeVar("T")
 C = TypeVar("C", bound="type[Base]")
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -37,6 +38,10 @@ NEWEST = 2**62
 MOST_COMPARED = 2_000
 # How long a pause waits for the runs that it ended: TERM, ten seconds, KILL, and the record of it.
 PATIENCE = timedelta(seconds=12)
+# How long the word of another node is waited for: it has a hint of ours, and usually decides within milliseconds.
+HEARING = timedelta(seconds=2)
+# Seconds between two looks: of a command, which hears of no commits but its own, and of others, whom a hint may miss.
+LOOK_AGAIN, LOOK_AFTER_ALL = 0.05, 0.5
 
 _PAGE = 500
 # No database takes these, and no text needs them.
@@ -53,16 +58,21 @@ class Base:
         beside: Beside | None = None,
         node: str | None = None,
         fleet_file: Path | None = None,
+        shared: bool = False,
         patience: timedelta = PATIENCE,
+        hearing: timedelta = HEARING,
     ) -> None:
-        """`runs` is the folder of the runs' own folders; without an engine `beside` us nothing is decided here."""
+        """`runs` is the folder of the runs' own folders; without an engine `beside` us nothing is decided here. `node`
+        is the name of this place. On a `shared` store other nodes may be at work."""
         self.access = access
         self.folder = runs
         self.clock = clock
         self.beside = beside
         self.node = node
         self.fleet_file = fleet_file
+        self.shared = shared
         self.patience = patience
+        self.hearing = hearing
         # One at a time through what is found by its key before it is written.
         self._keyed = asyncio.Lock()
         self._bells: set[asyncio.Event] = set()
@@ -77,6 +87,31 @@ class Base:
         """Until something was committed, by us or by somebody else; a hint, which may come for nothing."""
         with self._bell() as bell:
             await bell.wait()
+
+    def node_state(self, row: NodeRow) -> str:
+        """Of our own place we know better than the store: it is up if its engine is beside us, and only then."""
+        up = self.beside is not None if row.name == self.node else self.shared and row.alive
+        return "up" if up else "lost" if row.left_at is None else "left"
+
+    def nodes_up(self, store: Store) -> list[str]:
+        """Who decides what is recorded now; an engine that is leaving does not."""
+        leaving = self.node if self.beside is not None and self.beside.leaving else None
+        rows = store.nodes(self.clock())
+        return [row.name for row in rows if self.node_state(row) == "up" and row.name != leaving]
+
+    async def _until(self, found: Callable[[], Awaitable[T | None]], most: timedelta) -> T | None:
+        """Asks again after each commit that is heard of, and now and then; None when time is up."""
+        rest = LOOK_AGAIN if self.beside is None else LOOK_AFTER_ALL
+        deadline = asyncio.get_running_loop().time() + most.total_seconds()
+        with self._bell() as bell:
+            while True:
+                bell.clear()
+                answer = await found()
+                left = deadline - asyncio.get_running_loop().time()
+                if answer is not None or left <= 0:
+                    return answer
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(bell.wait(), min(left, rest))
 
     @contextmanager
     def _bell(self) -> Iterator[asyncio.Event]:

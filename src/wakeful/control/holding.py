@@ -3,13 +3,11 @@
 Laws:
 - Once a pause has returned nothing begins in its scope. The receipt lists what began before and is still alive.
 - `now` also asks for the end of the open runs, in the transaction of the pause, and waits a while for it.
-- Who paused by a file lets go by removing the file.
+- Who paused by a file lets go by removing the file. Where the node that has it is gone, the operator may lift it.
 """
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from datetime import datetime
 
 from wakeful.control.base import Base, Target, find, readable
@@ -51,12 +49,18 @@ class Holding(Base):
         if self.beside is not None:
             # What was being started when the pause was committed has begun by then, or never will.
             await self.beside.starts_settled()
-            if at_once:
-                held = list(dict.fromkeys([*held, *await self._end_late(target, caller)]))
-                await self._wait_for_ends(target)
+        up = await self.access.read(self.nodes_up) if self.shared else []
+        engine = self.beside is not None or bool(up)
+        if engine and at_once:
+            held = list(dict.fromkeys([*held, *await self._end_late(target, caller)]))
+            await self._wait_for_ends(target)
         running = await self.access.read(lambda store: _open(store, target))
-        engine = self.beside is not None
-        return {**pause_row(pause), "running": [run_row(row) for row in running], "ended": held, "engine": engine}
+        told = {"running": [run_row(row) for row in running], "ended": held}
+        return {**pause_row(pause), **told, "engine": engine, **self._place(up)}
+
+    def _place(self, up: list[str]) -> Row:
+        """Who sees to it: the engine here, or other nodes."""
+        return {"here": self.beside is not None, "shared": self.shared, "nodes": up}
 
     async def _end_late(self, target: Target | None, caller: Caller) -> list[int]:
         """What had begun in the same instant as the pause was not seen by it."""
@@ -65,11 +69,10 @@ class Holding(Base):
         return await self.access.write(lambda store: store.stop(open, caller.name, now)) if open else []
 
     async def _wait_for_ends(self, target: Target | None) -> None:
-        with suppress(TimeoutError), self._bell() as bell:
-            async with asyncio.timeout(self.patience.total_seconds()):
-                while await self.access.read(lambda store: _open(store, target)):
-                    await bell.wait()
-                    bell.clear()
+        async def ended() -> bool | None:
+            return not await self.access.read(lambda store: _open(store, target)) or None
+
+        await self._until(ended, self.patience)
 
     async def resume(self, caller: Caller, *, owner: str | None = None) -> Row:
         return await self._resume(caller, None, owner)
@@ -84,16 +87,26 @@ class Holding(Base):
         scopes = [FLEET] if target is None else [agent_scope(name) for name in _paused_with(target)]
         pauses = await self.access.read(lambda store: store.pauses())
         ours = [pause for pause in pauses if pause.scope in scopes and owner in (None, pause.owner)]
-        by_hand = [pause for pause in ours if pause.owner != FILE]
+        gone = await self.access.read(self._gone) if self.shared else {}
+        kept = [pause for pause in ours if (node := _file_of(pause)) is not None and node not in gone]
+        by_hand = [pause for pause in ours if pause not in kept]
         if ours and not by_hand:
-            raise Mistake(f"a PAUSE file holds the fleet: {ours[0].reason}", "remove that file; nothing else lifts it")
+            raise _held_by_file(kept[0])
 
         def write(store: Store) -> list[bool]:
             return [store.resume(pause.scope, caller.name, now, owner=pause.owner) for pause in by_hand]
 
         lifted = await self.access.write(write) if by_hand else []
         rest = await self.access.read(lambda store: _still_held(store, target))
-        return {"scope": scopes[0], "resumed": any(lifted), "held_by": [pause_row(pause) for pause in rest]}
+        files = [{**pause_row(pause), "node": node} for pause in by_hand if (node := _file_of(pause)) is not None]
+        told = {"scope": scopes[0], "resumed": any(lifted), "held_by": [pause_row(pause) for pause in rest]}
+        return {**told, "files": [{**file, "state": gone[file["node"]]} for file in files]}
+
+    def _gone(self, store: Store) -> dict[str, str]:
+        """Nodes that are not at work, and how they went: who was forgotten was lost."""
+        states = {row.name: self.node_state(row) for row in store.nodes(self.clock())}
+        named = {node for pause in store.pauses() if (node := _file_of(pause)) is not None}
+        return {node: states.get(node, "lost") for node in named if states.get(node) != "up"}
 
     async def kill(self, caller: Caller, *, run: int, at_once: bool = False) -> Row:
         """Asks for the end: TERM, the grace, KILL; `at_once` is KILL now. A one-off is then over for good."""
@@ -109,7 +122,9 @@ class Holding(Base):
 
         stopped, cancelled = await self.access.write(write)
         row = await self.access.read(lambda store: _run(store, run))
-        return {**run_row(row), "asked": bool(stopped), "cancelled": cancelled}
+        up = await self.access.read(self.nodes_up) if self.shared else []
+        engine = row.node in up if self.shared else self.beside is not None
+        return {**run_row(row), "asked": bool(stopped), "cancelled": cancelled, "engine": engine, **self._place(up)}
 
 
 def _hold(store: Store, pause: Pause, target: Target | None, at_once: bool, by: str, now: datetime) -> list[int]:
@@ -122,6 +137,20 @@ def _open(store: Store, target: Target | None) -> list[RunRow]:
     rows = store.runs(open=True, limit=_MOST_OPEN)
     held = {row.agent.name for row in target.agents} if target else set()
     return [row for row in rows if target is None or row.agent in held]
+
+
+def _file_of(pause: Pause) -> str | None:
+    """The node whose PAUSE file it is; "" where there is but one."""
+    owner, _, node = pause.owner.partition("@")
+    return node if owner == FILE else None
+
+
+def _held_by_file(pause: Pause) -> Mistake:
+    node = _file_of(pause)
+    if not node:
+        return Mistake(f"a PAUSE file holds the fleet: {pause.reason}", "remove that file; nothing else lifts it")
+    reason = f"a PAUSE file of node {node} holds the fleet: {pause.reason}"
+    return Mistake(reason, f"remove that file on {node}; while {node} is up nothing else lifts it")
 
 
 def _paused_with(target: Target) -> list[str]:

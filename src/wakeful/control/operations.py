@@ -50,6 +50,7 @@ OPERATIONS: dict[str, Operation] = {
     "add_task": Operation("POST", "/v1/tasks", by_runs=True),
     "tasks": Operation("GET", "/v1/tasks", by_runs=True),
     "task": Operation("GET", "/v1/tasks/{task}", by_runs=True),
+    "nodes": Operation("GET", "/v1/nodes"),
     "reload": Operation("POST", "/v1/reload"),
     "stop": Operation("POST", "/v1/stop"),
     "backup": Operation("POST", "/v1/backup"),

@@ -1,4 +1,4 @@
-"""What a run left in its folder, as text.
+"""What a run printed and was told, as text: from its folder, or from what the store keeps of it for other nodes.
 
 Laws:
 - Offsets count bytes. A character is never cut in two while more may come; what is not UTF-8 is shown as U+FFFD.
@@ -8,6 +8,7 @@ Laws:
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,37 @@ LONGEST_TEXT = 1_048_576
 # A character of UTF-8 has four bytes at most.
 _LONGEST_CHARACTER = 4
 
+# From an offset on, at most so many bytes, and how many there are; an offset below 0 counts from the end.
+Read = Callable[[int, int], tuple[bytes, int]]
 
-def read_output(path: Path, offset: int, limit: int, over: bool) -> dict[str, Any]:
-    """One piece of a stream; `over` says that the run has ended and nothing more will come."""
+
+def in_file(path: Path) -> Read:
+    def read(offset: int, limit: int) -> tuple[bytes, int]:
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(start_of(offset, size))
+                return file.read(limit), size
+        except OSError:
+            return b"", 0
+
+    return read
+
+
+def start_of(offset: int, size: int) -> int:
+    return max(size + offset, 0) if offset < 0 else offset
+
+
+def bounded_bytes(limit: int) -> int:
     if limit < _LONGEST_CHARACTER:
         raise Mistake(f"expected how many bytes to read, found {limit}", f"write a number from 4 to {MOST_BYTES}")
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            start = max(size + offset, 0) if offset < 0 else offset
-            file.seek(start)
-            data = file.read(min(limit, MOST_BYTES))
-    except OSError:
-        start = max(offset, 0)
-        return {"offset": start, "next_offset": start, "text": "", "over": over, "size": 0}
+    return min(limit, MOST_BYTES)
+
+
+def read_output(read: Read, offset: int, limit: int, over: bool) -> dict[str, Any]:
+    """One piece of a stream; `over` says that the run has ended and nothing more will come."""
+    data, size = read(offset, bounded_bytes(limit))
+    start = start_of(offset, size)
     if offset < 0 and start > 0:
         # Counted from the end, the piece may begin inside a character: it is left out.
         cut = _inside(data)
@@ -60,10 +78,7 @@ def _unfinished(data: bytes) -> int:
     return 0
 
 
-def read_text(path: Path) -> str | None:
-    """A whole file; None where there is none."""
-    try:
-        with path.open("rb") as file:
-            return file.read(LONGEST_TEXT).decode("utf-8", errors="replace")
-    except OSError:
-        return None
+def read_text(read: Read) -> str | None:
+    """All of it, as far as anybody would read; None where there is none."""
+    data, size = read(0, LONGEST_TEXT)
+    return data.decode("utf-8", errors="replace") if size else None

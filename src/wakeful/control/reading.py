@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from wakeful.control.base import NEWEST, Base, Target, bounded, find, find_one, must_be_own
+from wakeful.control.base import NEWEST, Target, bounded, find, find_one, must_be_own
 from wakeful.control.callers import Caller, Forbidden
-from wakeful.control.output import read_output, read_text
+from wakeful.control.nodes import Nodes
+from wakeful.control.output import Read, in_file, read_output, read_text
 from wakeful.control.rows import (
     STATES,
     Row,
@@ -33,9 +34,11 @@ _PAGE = 500
 _MOST_OPEN = 10_000
 # How many runs back the one is looked for that was shown a message.
 _MOST_RUNS = 200
+# The names of what is kept of a run: in its folder, and in the store.
+_FILES = {"stdout": "stdout", "stderr": "stderr", "briefing": "briefing.txt"}
 
 
-class Reading(Base):
+class Reading(Nodes):
     _fleet_file: FleetFile | None = None
 
     async def status(self, caller: Caller) -> Row:
@@ -50,7 +53,9 @@ class Reading(Base):
             title, diagnostics = await asyncio.to_thread(self._declared)
         if title:
             told["fleet"] = {"title": title, **told["fleet"]}
-        return {**told, "engine": health, "diagnostics": diagnostics, "node": self.node}
+        nodes = await self.access.read(self._node_rows)
+        place = {"node": self.node, "shared": self.shared, "nodes": nodes}
+        return {**told, "engine": health, "diagnostics": diagnostics, **place}
 
     async def _counted(self, now: datetime) -> Row:
         """A page of agents at a time, so that others are served in between."""
@@ -86,7 +91,8 @@ class Reading(Base):
     async def agent(self, caller: Caller, *, agent: str) -> Row:
         now = self.clock()
         row = await self.access.read(lambda store: find_one(store, agent))
-        return whole_agent_row(row, now)
+        elsewhere = self.shared and row.run is not None and row.run.node not in (None, self.node)
+        return {**whole_agent_row(row, now), "elsewhere": elsewhere}
 
     # ---- runs
 
@@ -121,17 +127,28 @@ class Reading(Base):
             return {**run_row(row), "wake": asked}
 
         told = await self.access.read(read)
-        return {**told, "briefing": read_text(self.folder / str(run) / "briefing.txt")}
+        kept = self._kept(run, told["node"], "briefing")
+        return {**told, "briefing": await self.access.read(lambda store: read_text(kept(store)))}
 
     async def output(
         self, caller: Caller, *, run: int, stream: str = "stdout", offset: int = 0, limit: int = 65_536
     ) -> Row:
         """What the run printed, from a byte on; a negative offset counts from the end."""
-        row = await self.access.read(lambda store: _run(store, run))
         if stream not in ("stdout", "stderr"):
             raise Mistake(f"unknown stream {stream!r}", "use stdout or stderr")
-        over = row.ended_at is not None
-        return {"run": run, "stream": stream, **read_output(self.folder / str(run) / stream, offset, limit, over)}
+        # First whether it is over, then what there is: what is read after the end is all.
+        row = await self.access.read(lambda store: _run(store, run))
+        kept, over = self._kept(run, row.node, stream), row.ended_at is not None
+        piece = await self.access.read(lambda store: read_output(kept(store), offset, limit, over))
+        return {"run": run, "stream": stream, **piece}
+
+    def _kept(self, run: int, node: str | None, stream: str) -> Callable[[Store], Read]:
+        """The run's own folder if it is here. Another node's run of that number may have left one here too, before
+        the store was another one."""
+        folder = self.folder / str(run)
+        if (not self.shared or node in (None, self.node)) and folder.is_dir():
+            return lambda store: in_file(folder / _FILES[stream])
+        return lambda store: lambda offset, limit: store.output(run, stream, offset, limit)
 
     async def inbox(self, caller: Caller, *, agent: str, state: str = "open", after: int = 0, limit: int = 100) -> Row:
         most = bounded(limit)

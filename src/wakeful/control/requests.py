@@ -4,12 +4,14 @@ Laws:
 - The sender is who asks, as we know it. What is sent is recorded before its wake is put before the guards, in the same
   transaction: whatever the verdict, the message is there.
 - A refused wake is an answer, not an error: guard, numbers, when it may be asked again, and what to do instead.
-- Without an engine beside us a wake is recorded undecided; the engine that starts next decides it.
+- Without an engine beside us a wake is recorded undecided, and decided by whoever is up, or comes up next. Where other
+  nodes are up their word is waited for, for a moment.
 - The same key finds what it asked for before; it never asks twice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -25,9 +27,11 @@ from wakeful.store.protocol import Store
 
 NO_ENGINE = "no engine: recorded, decided when one starts"
 LEAVING = "the engine is leaving: recorded, decided when the next one starts"
+NO_NODE = "no node is up: recorded, decided when one starts"
 # How far back a wake is looked for by its key or its message.
 MOST_LOOKED_AT = 200
 LONGEST_KEY = 255
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,8 @@ class Answer:
     run: int | None = None
     joined: int | None = None
     agent: str | None = None
+    # Recorded, and left to others to decide.
+    left: bool = False
 
 
 class Requests(Base):
@@ -53,8 +59,10 @@ class Requests(Base):
                 known = await self.access.read(lambda store: _asked_before(store, wake))
                 if known is not None:
                     return known
-                return await self.access.write(lambda store: self._put(store, wake, None, now))
-        return await self.access.write(lambda store: self._put(store, wake, item, now, target))
+                put = await self.access.write(lambda store: self._put(store, wake, None, now))
+        else:
+            put = await self.access.write(lambda store: self._put(store, wake, item, now, target))
+        return await self._heard(put) if put.left and self.shared else put
 
     def _put(
         self, store: Store, wake: Wake | None, item: NewItem | None, now: datetime, target: Target | None = None
@@ -72,7 +80,7 @@ class Requests(Base):
         if self.beside is None or self.beside.leaving:
             asked = store.ask([wake], now)[0]
             why = NO_ENGINE if self.beside is None else LEAVING
-            return Answer(item=id, wake=asked, verdict=defer("", why), agent=wake.agent)
+            return Answer(item=id, wake=asked, verdict=defer("", why), agent=wake.agent, left=True)
         decision = store.decide([wake], admit, now)[0]
         return Answer(
             item=id,
@@ -82,6 +90,36 @@ class Requests(Base):
             joined=decision.joined,
             agent=decision.agent,
         )
+
+    async def _heard(self, put: Answer) -> Answer:
+        """What another node says to it; or that it is recorded, and who will decide."""
+        up = await self.access.read(self.nodes_up)
+        if not up:
+            return replace(put, verdict=defer("", NO_NODE))
+
+        async def decided() -> Answer | None:
+            return await self.access.read(lambda store: _decided(store, put))
+
+        waits = f"recorded, and not decided yet: {nodes_in_words(up)} and will decide"
+        return await self._until(decided, self.hearing) or replace(put, verdict=defer("", waits))
+
+
+def nodes_in_words(names: Sequence[str]) -> str:
+    """`2 nodes are up (barn, desk)`."""
+    shown = [*names[:MOST_NAMED], "…"] if len(names) > MOST_NAMED else names
+    return f"{len(names)} node{' is' if len(names) == 1 else 's are'} up ({', '.join(shown)})"
+
+
+def _decided(store: Store, put: Answer) -> Answer | None:
+    """The verdict on a wake that was left to others; what it has joined is decided in its place."""
+    row = store.wake(put.wake or 0)
+    if row is not None and row.joined is not None:
+        row = store.wake(row.joined)
+    if row is None or (row.state == "waiting" and not row.guard):
+        return None
+    told = _told_before(store, row.wake.id, put.item)
+    joined = None if row.wake.id == put.wake else row.wake.id
+    return replace(told, wake=put.wake, joined=joined, duplicate=False)
 
 
 # ---- what was asked before

@@ -19,7 +19,7 @@ from wakeful.core.items import Item, State
 from wakeful.core.lifecycle import resolve
 from wakeful.core.standing import Spend
 from wakeful.core.wakes import Pause, Verdict, VerdictKind
-from wakeful.store.protocol import AgentRow, Attempt, RunRow, WakeRow
+from wakeful.store.protocol import AgentRow, Attempt, NodeRow, RunRow, WakeRow
 
 Row = dict[str, Any]
 
@@ -180,6 +180,22 @@ def run_row(row: RunRow) -> Row:
         "shown": list(row.shown),
         "reason": row.reason,
         "admitted_at": write_time(row.admitted_at),
+    }
+
+
+# ---- nodes
+
+
+def node_row(row: NodeRow, state: str, here: str | None) -> Row:
+    return {
+        "name": row.name,
+        "state": state,
+        "url": row.url,
+        "since": write_time(row.since),
+        "seen_at": write_time(row.seen_at),
+        "runs": row.runs,
+        "here": row.name == here,
+        "left_at": time_or_none(row.left_at),
     }
 
 

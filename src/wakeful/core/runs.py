@@ -25,6 +25,10 @@ class Outcome(StrEnum):
     killed = "killed"
 
 
+# Who ended a run whose lease was about to be another node's to take.
+FENCING = "fencing"
+
+
 class ErrorClass(StrEnum):
     """What a result may say of its failure. The first three are not ordinary failures."""
 
@@ -76,6 +80,8 @@ class Ending:
     signal: int | None = None
     timed_out: bool = False
     lost: bool = False
+    # Its node was gone, and another one ended it.
+    orphaned: bool = False
     out_of_memory: bool = False
     by: str | None = None
     output: str = ""
@@ -113,7 +119,7 @@ def says_no_work(text: str) -> bool:
 
 def read_outcome(ending: Ending) -> Outcome:
     """The one of four outcomes that an ending amounts to."""
-    if ending.by is not None or ending.timed_out or ending.lost:
+    if ending.by is not None or ending.timed_out or ending.lost or ending.orphaned:
         return Outcome.killed
     if ending.exit_code != 0:
         return Outcome.failed
@@ -143,9 +149,11 @@ def describe(ending: Ending) -> str:
     """One line for people and for a dead letter's history."""
     result = ending.result
     if ending.by is not None:
-        return f"ended by {ending.by}"
+        return f"ended by {ending.by}" + (": its lease was not renewed in time" if ending.by == FENCING else "")
     if ending.timed_out:
         return "ran past its wall clock"
+    if ending.orphaned:
+        return "its node was gone"
     if ending.lost:
         return "its guardian was gone without an exit record"
     if ending.out_of_memory:

@@ -4,6 +4,8 @@ Laws:
 - A beat moves the position and the next due instant, and settles the inbox it was shown.
 - An inbox run never moves the position; a task run moves only its tasks.
 - failed and killed hold. An end that we brought about ourselves counts against nobody.
+- A run that was lost with its node counts. Where it is the first loss in a row it is tried again at once, for most
+  often it was not the run's fault; so is one that was fenced, which counts for nothing.
 - A quota that is used up is waited out; broken configuration or credentials are parked, not retried.
 """
 
@@ -19,7 +21,7 @@ from wakeful.core.cadence import next_beat
 from wakeful.core.items import State
 from wakeful.core.lifecycle import Kind, Lifecycle, advance, resolve
 from wakeful.core.retries import delay, retry_or_bury
-from wakeful.core.runs import Ending, ErrorClass, Outcome, Run, describe, is_attempt, read_outcome
+from wakeful.core.runs import FENCING, Ending, ErrorClass, Outcome, Run, describe, is_attempt, read_outcome
 from wakeful.core.standing import Standing
 from wakeful.core.wakes import Pause, Subject, agent_scope
 
@@ -100,7 +102,8 @@ def _after_beat(
         failures += 1
     # A failed run says nothing about idleness: it is tried again at the plain interval.
     streak = idle if outcome in _SUCCESS else 0
-    due = next_beat(agent.cadence, streak, now, zone)
+    at_once = _first_loss(ending, standing.failure_streak)
+    due = now if at_once else next_beat(agent.cadence, streak, now, zone)
     known = {known.name for known in agent.lifecycle.states}
     return replace(
         standing,
@@ -120,7 +123,11 @@ def _after_other_work(standing: Standing, agent: Agent, now: datetime) -> Standi
 
 
 def _inbox_retry(run: Run, ending: Ending, outcome: Outcome, agent: Agent, now: datetime) -> datetime | None:
-    if run.subject is not Subject.inbox or outcome in _SUCCESS or not is_attempt(ending):
+    if run.subject is not Subject.inbox or outcome in _SUCCESS:
+        return None
+    if _first_loss(ending, run.attempt - 1):
+        return now
+    if not is_attempt(ending):
         return None
     kind = _class_of(ending)
     if kind is ErrorClass.quota:
@@ -161,8 +168,9 @@ def settle_task(
     if outcome in _SUCCESS:
         return TaskFate(outcome=outcome, state=State.completed, attempts=attempts + 1, error="")
     error, kind = describe(ending), _class_of(ending)
+    at_once = _first_loss(ending, attempts)
     if not is_attempt(ending):
-        later = now + delay(agent.retries, 1)
+        later = now if at_once else now + delay(agent.retries, 1)
         return TaskFate(outcome=outcome, state=State.pending, attempts=attempts, error=error, not_before=later)
     if kind is ErrorClass.quota:
         until = _quota_until(ending, now)
@@ -171,7 +179,8 @@ def settle_task(
         return TaskFate(outcome=outcome, state=State.blocked, attempts=attempts + 1, error=f"{kind}: {error}")
     fate = retry_or_bury(attempts + 1, agent.retries, now, seed=str(task), max_retries=max_retries)
     state = State.dead_letter if fate.dead else State.failed
-    return TaskFate(outcome=outcome, state=state, attempts=attempts + 1, error=error, not_before=fate.at)
+    again = now if at_once and not fate.dead else fate.at
+    return TaskFate(outcome=outcome, state=state, attempts=attempts + 1, error=error, not_before=again)
 
 
 def skip_beat(standing: Standing, agent: Agent, now: datetime) -> Standing:
@@ -179,6 +188,12 @@ def skip_beat(standing: Standing, agent: Agent, now: datetime) -> Standing:
     streak = standing.idle_streak + 1
     due = next_beat(agent.cadence, streak, now, ZoneInfo(agent.timezone))
     return replace(standing, idle_streak=streak, due_at=due)
+
+
+def _first_loss(ending: Ending, losses: int) -> bool:
+    """Whether nobody wanted this end, and nothing failed before it."""
+    taken = ending.by == FENCING or (ending.by is None and ending.orphaned)
+    return taken and losses == 0
 
 
 def _class_of(ending: Ending) -> ErrorClass | None:

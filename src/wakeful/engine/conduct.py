@@ -5,6 +5,7 @@ Laws:
 - A start that failed half-way is settled by the veto: it has executed and is followed, or it never will and has
   failed, which is bounded as every failure is.
 - A run that was lost sight of, because a folder could not be read for one, is looked for again.
+- A run that the store has taken from us is ended at once, and nothing more is said of it.
 - Nothing here is the only one to know a thing: whoever begins anew finds it in the store and in the folders.
 """
 
@@ -12,24 +13,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from wakeful.core.errors import Stale
 from wakeful.core.orders import Order
-from wakeful.core.runs import Ending, Result, TaskEnd
+from wakeful.core.runs import FENCING, Ending, Result, TaskEnd
 from wakeful.core.settlement import settle
+from wakeful.engine.absence import FIRST_REST, LONGEST_REST, in_a_line
 from wakeful.engine.clock import Clock
 from wakeful.runners.protocol import Carrier, Found, Held
 from wakeful.store.protocol import Access, Finish, RunRow, Stop, Store
 
 log = logging.getLogger("wakeful.engine")
 
-FIRST_REST, LONGEST_REST = 0.1, 5.0
 # Seconds that what is half done is given when we leave: a turn of the loop, the starts under way.
 PATIENCE = 5.0
+# Seconds that a run which is no longer ours is given to hear of it; its fence is near in any case.
+MOMENT = 2.0
 # A run that a veto of ours kept from executing ends like this.
 VETO = "veto"
 
@@ -42,21 +45,45 @@ class Conducted:
     epoch: int
     agent: str
     held: Held | None = None
-    # Who wanted it ended before there was anything to end.
-    unheard: str = ""
+    # That somebody wanted it ended before there was anything to end.
+    unheard: Stop | None = None
     told: set[tuple[str, bool]] = field(default_factory=set)
+    # Until when it may go on, in seconds since boot; None where there is nobody to fence it from.
+    leased_until: float | None = None
+    # Whether this engine itself began it, and nobody published anything of it before.
+    fresh: bool = False
+    # Its end is being told.
+    over: bool = False
+    # The store has given it to nobody or to another: it is no longer ours.
+    taken: bool = False
+    following: asyncio.Task[None] | None = None
+
+
+async def nothing_to_publish(conducted: Conducted) -> None:
+    return
 
 
 class Conductor:
     def __init__(
-        self, access: Access, carrier: Carrier, clock: Clock, node: str, *, barred: Callable[[], bool] = lambda: False
+        self,
+        access: Access,
+        carrier: Carrier,
+        clock: Clock,
+        node: str,
+        *,
+        barred: Callable[[], bool] = lambda: False,
+        published: Callable[[Conducted], Awaitable[None]] = nothing_to_publish,
+        shared: bool = False,
     ) -> None:
-        """`barred` is asked once more before each start: a PAUSE file may have come since the decision."""
+        """`barred` is asked once more before each start: a PAUSE file may have come since the decision. `published` is
+        awaited before a run's end is told. In a `shared` store only the runs of this node are ours."""
         self._access = access
         self._carrier = carrier
         self._clock = clock
         self._node = node
         self._barred = barred
+        self._published = published
+        self._shared = shared
         self._open: dict[int, Conducted] = {}
         self._following: set[asyncio.Task[None]] = set()
         self._starting: set[asyncio.Future[None]] = set()
@@ -67,9 +94,10 @@ class Conductor:
         return list(self._open.values())
 
     # -- beginning ----------------------------------------------------------------------------------------------
-    def begin(self, order: Order, check: Any = None) -> None:
+    def begin(self, order: Order, check: Any = None, *, leased_until: float | None = None) -> None:
         """Carry out an order that was claimed. Returns at once; `starts_settled` waits."""
-        conducted = Conducted(order.run.id, order.run.epoch, order.run.agent)
+        run = order.run
+        conducted = Conducted(run.id, run.epoch, run.agent, leased_until=leased_until, fresh=True)
         started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._starting.add(started)
         self._follow(conducted, self._conduct(conducted, order, check, started))
@@ -77,6 +105,7 @@ class Conductor:
     def _follow(self, conducted: Conducted, work: Any) -> None:
         self._open[conducted.run] = conducted
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, name=f"run {conducted.run}")
+        conducted.following = task
         self._following.add(task)
         task.add_done_callback(lambda done: self._ended(conducted, done))
 
@@ -91,19 +120,27 @@ class Conductor:
 
     def look_for(self, rows: Sequence[RunRow]) -> None:
         """Runs of ours that are open in the store, and of which we may never have heard: an answer can get lost."""
-        for row in rows:
-            if row.id not in self._open and row.state == "running":
-                conducted = Conducted(row.id, row.epoch, row.agent)
-                self._follow(conducted, self._find_again(conducted))
+        for conducted in self._unknown(rows):
+            self._follow(conducted, self._find_again(conducted))
+
+    def _unknown(self, rows: Sequence[RunRow]) -> list[Conducted]:
+        ours = [row for row in rows if not self._shared or row.node == self._node]
+        return [
+            Conducted(row.id, row.epoch, row.agent)
+            for row in ours
+            if row.id not in self._open and row.state == "running"
+        ]
 
     async def _find_again(self, conducted: Conducted) -> None:
         await asyncio.sleep(LONGEST_REST)
-        if not await self._never_started(conducted):
+        if self._never_starts(conducted):
+            await self._void(conducted)
+        else:
             await self._adopt(conducted)
 
     async def _conduct(self, conducted: Conducted, order: Order, check: Any, started: asyncio.Future[None]) -> None:
         try:
-            held = await self._start(order, check)
+            held = await self._start(conducted, order, check)
         finally:
             self._starting.discard(started)
             started.set_result(None)
@@ -114,13 +151,13 @@ class Conductor:
         else:
             await self._see_through(conducted, held)
 
-    async def _start(self, order: Order, check: Any) -> Held | Ending | None:
+    async def _start(self, conducted: Conducted, order: Order, check: Any) -> Held | Ending | None:
         """The run under way; None when a PAUSE file came first, and an ending when it could not be started."""
-        run = order.run.id
+        run = conducted.run
         if self._barred() and self._carrier.veto(run):
             return None
         try:
-            return await self._carrier.carry(order, check)
+            return await self._carrier.carry(order, check, leased_until=conducted.leased_until)
         except Exception as error:
             log.exception("run %d could not be started", run)
             if not self._carrier.veto(run):
@@ -135,22 +172,21 @@ class Conductor:
     # -- recovering ---------------------------------------------------------------------------------------------
     async def recover(self, rows: Sequence[RunRow]) -> None:
         """Runs that are open in the store and that nobody follows: adopted, read, or vetoed and void."""
-        for row in rows:
-            if row.id in self._open or row.state != "running":
-                continue
-            conducted = Conducted(row.id, row.epoch, row.agent)
-            if not await self._never_started(conducted):
+        void = []
+        for conducted in self._unknown(rows):
+            if self._never_starts(conducted):
+                void.append(conducted)
+            else:
                 self._follow(conducted, self._adopt(conducted))
+        if void:
+            await self._void(*void)
 
-    async def _never_started(self, conducted: Conducted) -> bool:
-        """Whether it has not executed and never will; it is then void."""
+    def _never_starts(self, conducted: Conducted) -> bool:
+        """Whether it has not executed and never will."""
         run = conducted.run
         found = self._carrier.find(run)
         log.info("recovered", extra={"fields": {"run": run, "agent": conducted.agent, "found": found.value}})
-        if found is not Found.unstarted or not self._carrier.veto(run):
-            return False
-        await self._void(conducted)
-        return True
+        return found is Found.unstarted and self._carrier.veto(run)
 
     async def _adopt(self, conducted: Conducted) -> None:
         await self._see_through(conducted, await self._carrier.adopt(conducted.run))
@@ -158,22 +194,40 @@ class Conductor:
     # -- following ----------------------------------------------------------------------------------------------
     async def _see_through(self, conducted: Conducted, held: Held) -> None:
         conducted.held = held
-        if conducted.unheard:
-            await self.stop_asked()
+        if conducted.leased_until is not None:
+            # What was renewed while it was adopted has not reached it yet.
+            held.extend(conducted.leased_until)
+        if conducted.taken:
+            await held.end(FENCING, at_once=True)
+            return
+        if conducted.unheard is not None:
+            await self._pass_on(conducted, conducted.unheard)
         async for batch in held.batches():
             await self._settle_tasks(conducted, batch)
         ending = await held.wait()
         if ending.by != VETO:
+            await self._published(conducted)
             await self._settle(conducted, ending)
-        elif conducted.unheard:
-            await self._settle(conducted, Ending(by=conducted.unheard))
+        elif conducted.unheard is not None:
+            await self._settle(conducted, Ending(by=conducted.unheard.by))
         else:
             await self._void(conducted)
 
-    async def _void(self, conducted: Conducted) -> None:
-        await self._insist(lambda store: store.void(conducted.run, conducted.epoch, self._clock.now()))
+    async def _void(self, *conducted: Conducted) -> None:
+        for each in conducted:
+            each.over = True
+
+        def verb(store: Store) -> None:
+            for each in conducted:
+                try:
+                    store.void(each.run, each.epoch, self._clock.now())
+                except Stale as refused:
+                    log.warning("an older word was refused: %s", refused)
+
+        await self._insist(verb)
 
     async def _settle(self, conducted: Conducted, ending: Ending) -> None:
+        conducted.over = True
         end = Finish(run=conducted.run, epoch=conducted.epoch, ending=ending)
         await self._insist(lambda store: store.finish([end], settle, self._clock.now()))
 
@@ -199,9 +253,35 @@ class Conductor:
                 log.warning("an older word was refused: %s", refused)
                 return
             except Exception as error:
-                log.error("the store did not take the end of a run, trying again in %g s: %s", rest, error)
+                log.error("the store did not take the end of a run, trying again in %g s: %s", rest, in_a_line(error))
             await asyncio.sleep(rest)
             rest = min(rest * 2, LONGEST_REST)
+
+    # -- leases -------------------------------------------------------------------------------------------------
+    def extend(self, conducted: Conducted, until: float) -> None:
+        """It may go on until then, in seconds since boot."""
+        conducted.leased_until = until
+        if conducted.held is not None:
+            conducted.held.extend(until)
+        else:
+            self._carrier.extend(conducted.run, until)
+
+    async def drop(self, conducted: Conducted) -> None:
+        """It is no longer ours: it is ended at once, and followed no further."""
+        if not conducted.taken:
+            log.warning("run %d of %s is no longer ours, and is ended here", conducted.run, conducted.agent)
+        conducted.taken = True
+        try:
+            if conducted.held is None:
+                # What has not executed never will; what has is ended as soon as we hold it.
+                self._carrier.veto(conducted.run)
+                return
+            async with asyncio.timeout(MOMENT):
+                await conducted.held.end(FENCING, at_once=True)
+        except Exception as error:
+            log.warning("run %d could not be told, and is left to its fence: %s", conducted.run, in_a_line(error))
+        if conducted.held is not None and conducted.following is not None:
+            conducted.following.cancel()
 
     # -- ending -------------------------------------------------------------------------------------------------
     async def stop_asked(self) -> None:
@@ -217,7 +297,7 @@ class Conductor:
     async def _pass_on(self, conducted: Conducted, stop: Stop) -> None:
         if conducted.held is None:
             # A start may take its time. What has not executed never will; what has is told as soon as we hold it.
-            conducted.unheard = stop.by
+            conducted.unheard = stop
             self._carrier.veto(conducted.run)
             return
         conducted.told.add((stop.by, stop.at_once))

@@ -3,6 +3,7 @@
 Laws:
 - Nothing is polled. The store says when to look again; a commit of anybody's is a nudge; a slow resync is the net.
 - Deciding and claiming are one transaction: once committed, the start is recorded; only then is there a process.
+- Where several nodes share the store, whoever decides also ends the runs whose nodes are gone, in that transaction.
 - A turn that fails is told and tried again; the heartbeat is the loop's own progress, and nobody else's.
 """
 
@@ -15,23 +16,28 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from wakeful.core.admission import admit
+from wakeful.core.errors import Busy
 from wakeful.core.orders import Order
+from wakeful.core.runs import Ending
+from wakeful.core.settlement import settle
 from wakeful.core.wakes import Cause, Wake
+from wakeful.engine.absence import in_a_line
 from wakeful.engine.clock import LONGEST, Clock, Jumps, Nudge
 from wakeful.engine.conduct import Conductor
 from wakeful.engine.holds import PauseFile
 from wakeful.engine.preparing import Preparing
-from wakeful.store.protocol import Access, Due, Store
+from wakeful.engine.presence import ENDLESS, LEASE
+from wakeful.store.protocol import Access, Due, Finish, Store
 
 log = logging.getLogger("wakeful.engine")
 
-# Where there is no other node a run is fenced from nobody: its lease outlasts any run.
-LEASE = timedelta(days=2)
 RESYNC = timedelta(minutes=5)
 # One instant may take a few rounds (a decision frees what another waits for); more than this is a mistake of ours.
 MOST_ROUNDS = 50
 # Rest after such a mistake, and between two looks while an agent's CHECK or pull is under way.
 BREATH = timedelta(milliseconds=250)
+# Meanwhile it is looked for runs whose nodes are gone this often.
+UNSEEN = timedelta(seconds=4)
 
 
 def _due(store: Store, now: datetime) -> Due:
@@ -50,8 +56,11 @@ class Loop:
         clock: Clock,
         node: str,
         clock_set: Callable[[], Awaitable[None]],
+        *,
+        shared: bool = False,
     ) -> None:
-        """`clock_set` is called when somebody has set the calendar: every timer is then looked at anew."""
+        """`clock_set` is called when somebody has set the calendar: every timer is then looked at anew. In a `shared`
+        store runs are leased for a short while, and those of nodes that are gone are ended."""
         self._access = access
         self._clock_set = clock_set
         self._conductor = conductor
@@ -59,6 +68,7 @@ class Loop:
         self._pause_file = pause_file
         self._clock = clock
         self._node = node
+        self._shared = shared
         self._jumps = Jumps(clock)
         self._draining = False
         self._turning = asyncio.Lock()
@@ -66,13 +76,24 @@ class Loop:
         self.nudge = Nudge()
         self.turns = 0
         self.last_turn: float = clock.elapsed()
+        self._resigned_until = self._decided_at = float("-inf")
+        # Why the last turn failed, while the store is away.
+        self.away = ""
         access.watch(self.nudge.ring)
 
     async def run(self) -> None:
+        try:
+            await self._live()
+        except Busy as away:
+            self.away = in_a_line(away)
+            raise
+
+    async def _live(self) -> None:
         await self._resync()
         while True:
             async with self._turning:
                 next_at = await self.turn()
+            self.away = ""
             if await self._rest(next_at):
                 await self._resync()
 
@@ -104,12 +125,19 @@ class Loop:
             self._jumped = False
             ready = await self._preparing.sift(wakes, now)
             self._progress()
-            if not ready and not due.unclaimed and due.wakes:
-                return now + BREATH
-            if not ready and not due.unclaimed and not self._overdue(due, now):
-                return due.next_at
-            for order in await self._decide(ready):
-                self._conductor.begin(order, self._preparing.data(order))
+            if not ready and not due.unclaimed:
+                if due.wakes and not self._neglected():
+                    return now + BREATH
+                if not due.wakes and not self._overdue(due, now):
+                    return due.next_at
+                if self._resigned():
+                    return None
+            # A lease counts from before it was asked for.
+            asked = self._clock.elapsed()
+            orders = await self._decide(ready)
+            until = asked + LEASE.total_seconds() if self._shared else None
+            for order in orders:
+                self._conductor.begin(order, self._preparing.data(order), leased_until=until)
         log.error("%d rounds at one instant, and still something is due", MOST_ROUNDS)
         return self._clock.now() + BREATH
 
@@ -122,18 +150,42 @@ class Loop:
         return [wake for wake in timers if wake.id not in known]
 
     def _overdue(self, due: Due, now: datetime) -> bool:
-        """Nothing to decide, but its time has come: a pause has run out, or an admission that nobody claimed."""
+        """Nothing to decide, but its time has come: of a pause, a lease, or an admission that nobody claimed."""
         return due.next_at is not None and due.next_at <= now
 
+    def _neglected(self) -> bool:
+        """Whether what others left behind has gone unseen for long, because what is due is still being prepared."""
+        unseen = self._clock.elapsed() - self._decided_at
+        return self._shared and not self._resigned() and unseen >= UNSEEN.total_seconds()
+
     async def _decide(self, wakes: Sequence[Wake]) -> list[Order]:
+        self._decided_at = self._clock.elapsed()
+
         def verb(store: Store) -> list[Order]:
             now = self._clock.now()
             store.expire(now)
+            if self._shared and not self._resigned():
+                self._end_orphans(store, now)
             if wakes:
                 store.decide(wakes, admit, now)
-            return store.claim(self._node, now, LEASE)
+            return store.claim(self._node, now, LEASE if self._shared else ENDLESS)
 
         return await self._access.write(verb)
+
+    def _end_orphans(self, store: Store, now: datetime) -> None:
+        """Each by itself: one that cannot be settled must not keep the fleet from its work."""
+        for run, epoch in store.orphans(now):
+            try:
+                store.finish([Finish(run=run, epoch=epoch, ending=Ending(orphaned=True))], settle, now)
+            except Busy:
+                raise
+            except Exception:
+                log.exception("run %d, whose node is gone, could not be ended", run)
+                self._resigned_until = self._clock.elapsed() + LONGEST.total_seconds()
+
+    def _resigned(self) -> bool:
+        """Whether there is an orphan that could not be ended, and that we leave alone for a while."""
+        return self._clock.elapsed() < self._resigned_until
 
     def _progress(self) -> None:
         self.turns += 1

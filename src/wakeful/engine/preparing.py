@@ -3,7 +3,8 @@
 Laws:
 - Nothing is prepared for a beat that the guards would hold back anyway.
 - What is prepared is not recorded: an engine that dies meanwhile prepares again.
-- A preparation that fails costs nothing: the beat is decided without it.
+- A preparation that fails costs nothing: the beat is decided without it. One that met a store that is away is made
+  again when it is back.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import Any
 
 from wakeful.core.admission import admit, explain
 from wakeful.core.agents import Agent
-from wakeful.core.errors import Unknown
+from wakeful.core.errors import Busy, Unknown
 from wakeful.core.orders import Order
 from wakeful.core.settlement import skip_beat
 from wakeful.core.wakes import Cause, Wake
+from wakeful.engine.absence import in_a_line
 from wakeful.runners.protocol import Carrier, Checked
 from wakeful.store.protocol import Access
 
@@ -103,6 +105,10 @@ class Preparing:
                 agent = pulled or agent
             if agent.check and not wake.one_off:
                 checked = await self._carrier.check(agent)
+        except Busy as away:
+            # Its beat is still due, and the loop looks again in a breath.
+            log.warning("%s is prepared again when the store is back: %s", agent.name, in_a_line(away))
+            return
         except Exception:
             log.exception("what %s wants done before its beat failed", agent.name)
         finally:

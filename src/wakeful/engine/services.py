@@ -3,6 +3,7 @@
 Laws:
 - Services start in order and stop in the reverse order; one that cannot start stops those before it.
 - A service that fails while it runs is told aloud and begun again after a rest: nothing of the engine dies quietly.
+- A store that is away is no failure of the service: it is one line, and a rest that stays short.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
+
+from wakeful.core.errors import Busy
+from wakeful.engine.absence import LONGEST_REST as LONGEST_AWAY
+from wakeful.engine.absence import in_a_line
 
 log = logging.getLogger("wakeful.engine")
 
@@ -82,10 +87,19 @@ class Lasting:
             try:
                 await self._work()
                 return
-            except Exception:
+            except Exception as error:
                 self.failures += 1
                 # Only failures that follow each other closely lengthen the rest.
                 rest = FIRST_REST if clock() - begun > LONGEST_REST else rest
-                log.exception("%s failed and begins again in %g s", self.name, rest)
+                rest = self._tell(error, rest)
             await asyncio.sleep(rest)
             rest = min(rest * 2, LONGEST_REST)
+
+    def _tell(self, error: Exception, rest: float) -> float:
+        """Say what went wrong; how long to rest after it."""
+        if isinstance(error, Busy):
+            rest = min(rest, LONGEST_AWAY)
+            log.warning("%s waits for the store, and begins again in %g s: %s", self.name, rest, in_a_line(error))
+        else:
+            log.error("%s failed and begins again in %g s", self.name, rest, exc_info=error)
+        return rest

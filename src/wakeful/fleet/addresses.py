@@ -9,6 +9,7 @@ import re
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from wakeful.core.errors import Mistake
+from wakeful.core.snapshots import SHAPES, is_snapshot, read_snapshot
 from wakeful.fleet import diagnostics
 from wakeful.fleet.diagnostics import nearest
 from wakeful.fleet.values import environment
@@ -21,20 +22,26 @@ SOURCES: dict[str, tuple[str, bool, tuple[str, ...]]] = {
     "redis": ("redis://HOST:PORT/STREAM?group=G", True, ("group",)),
     "nats": ("nats://HOST:PORT/STREAM?durable=D", True, ("durable",)),
 }
+# Every kind of source, with the shape to write.
+KINDS = {**{scheme: shape for scheme, (shape, _, _) in SOURCES.items()}, **SHAPES}
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-PASSWORD = re.compile(r"//[^/@\s]*@")
+# A password that was not written as it must be may hold anything, also what would end it.
+USER = re.compile(r"//.*@", re.DOTALL)
+PASSWORD = re.compile(r"(password\s*=)[^&]*", re.IGNORECASE)
 
 
 def quoted(written: str) -> str:
     """Addresses may hold a password; it is not shown."""
-    return diagnostics.quoted(PASSWORD.sub("//…@", written[:1_000]))
+    return diagnostics.quoted(PASSWORD.sub(r"\1…", USER.sub("//…@", written[:1_000])))
 
 
 def source(written: str) -> str:
     parts = _split(written)
+    if is_snapshot(written):
+        return _snapshot(written)
     if parts.scheme not in SOURCES:
-        near = nearest(parts.scheme, SOURCES) if parts.scheme else None
-        remedy = f"write {SOURCES[near][0]}" if near else f"use one of {', '.join(f'{name}://' for name in SOURCES)}"
+        near = nearest(parts.scheme, KINDS) if parts.scheme else None
+        remedy = f"write {KINDS[near]}" if near else f"use one of {', '.join(KINDS)}"
         raise Mistake(f"unknown event source {quoted(written)}", remedy)
     shape, hosted, parameters = SOURCES[parts.scheme]
     if hosted and not (parts.hostname and parts.path.strip("/")):
@@ -51,6 +58,22 @@ def source(written: str) -> str:
     return written
 
 
+def _snapshot(written: str) -> str:
+    shown = quoted(written.partition("#")[0])
+    try:
+        snapshot = read_snapshot(written)
+    except Mistake as mistake:
+        raise Mistake(f"{shown}: {mistake.reason}", mistake.remedy) from None
+    if snapshot.token is not None:
+        try:
+            environment(snapshot.token)
+        except Mistake:
+            # What stands there may be the token itself.
+            remedy = "write #token=ENV_NAME and put the token into that variable"
+            raise Mistake(f"{shown}: the option token names no variable", remedy) from None
+    return written
+
+
 def endpoint(written: str) -> str:
     parts = _split(written)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -61,17 +84,19 @@ def endpoint(written: str) -> str:
 def store(written: str) -> str:
     if written == "sqlite":
         return written
-    parts = _split(written)
+    parts = _split(written, several=True)
     if parts.scheme != "postgresql" or not (parts.netloc or parts.path.strip("/") or parts.query):
         raise Mistake(f"unknown store {quoted(written)}", "write sqlite or postgresql://USER@HOST/DATABASE")
     return written
 
 
-def _split(written: str) -> SplitResult:
+def _split(written: str, *, several: bool = False) -> SplitResult:
+    """`several` allows for more hosts than one, with commas between them."""
     try:
         parts = urlsplit(written)
+        hosts = parts.netloc.rpartition("@")[2].split(",") if several else [parts.netloc]
         # Reading the port is what validates it.
-        if parts.port == 0:
+        if any(urlsplit(f"//{host}").port == 0 for host in hosts):
             raise ValueError
     except ValueError:
         raise Mistake(f"{quoted(written)} is not an address", "write scheme://HOST:PORT/NAME") from None

@@ -3,15 +3,21 @@
 Laws:
 - A broken edit keeps the last good fleet, and shows what is wrong with the edit.
 - A change is noticed by looking at every file that was read, and at every file that was missed.
+- The store is not changed under a fleet at work: another one in the file waits for a restart, and that is said.
 """
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from wakeful.core.agents import Fleet
-from wakeful.fleet.diagnostics import Diagnostic
+from wakeful.fleet.diagnostics import Diagnostic, Severity
 from wakeful.fleet.load import Loaded, load_fleet
+
+log = logging.getLogger("wakeful.fleet")
+
+_RESTART = ("STORE was changed, and this engine keeps to the one it began with", "restart it: wakeful stop, wakeful up")
 
 
 class FleetFile:
@@ -22,6 +28,12 @@ class FleetFile:
         self._run = run
         self._loaded = load_fleet(self.path, run=run)
         self._good: Fleet | None = self._loaded.fleet
+        self._store: str | None = None
+        self._told: str | None = None
+
+    def keep_to(self, store: str) -> None:
+        """The store that is in use, whatever the file comes to say."""
+        self._store = store
 
     @property
     def fleet(self) -> Fleet | None:
@@ -31,7 +43,15 @@ class FleetFile:
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """What is wrong with the file as it is now, which may be a broken edit of the version in use."""
-        return self._loaded.diagnostics
+        if self._moved is None:
+            return self._loaded.diagnostics
+        return (*self._loaded.diagnostics, Diagnostic(str(self.path), 1, 1, Severity.warning, *_RESTART))
+
+    @property
+    def _moved(self) -> str | None:
+        """Another store than the one that is in use."""
+        named = self._good.store if self._good is not None else None
+        return named if self._store is not None and named != self._store else None
 
     @property
     def broken(self) -> bool:
@@ -53,4 +73,7 @@ class FleetFile:
         if loaded.fleet is None or loaded.fleet == self._good:
             return False
         self._good = loaded.fleet
+        if self._moved is not None and self._moved != self._told:
+            log.error("%s: %s (%s)", self.path, *_RESTART)
+        self._told = self._moved
         return True

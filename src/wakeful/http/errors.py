@@ -95,6 +95,7 @@ def problem_of(error: Exception, sick: tuple[type[Exception], ...] = ()) -> Prob
         case Busy():
             return Problem(status=503, kind="busy", detail=text, remedy="try again", headers=_SOON)
         case _ if isinstance(error, sick):
-            remedy = "see that the disk of the data folder is there, writable and not full; nothing was recorded"
+            where = "the disk of the data folder, or the database,"
+            remedy = f"see that {where} is there, writable and not full; nothing was recorded"
             return Problem(status=503, kind="sick", remedy=remedy, headers=_SOON)
     return None

@@ -257,6 +257,7 @@ FORMS: dict[str, Form] = {
     "add_task": Form(AddTask, (201,)),
     "tasks": Form(Tasks),
     "task": Form(Nothing),
+    "nodes": Form(Nothing),
     "reload": Form(Reload),
     "stop": Form(Stop, (202,)),
     "backup": Form(Backup),

@@ -36,10 +36,11 @@ from wakeful.runners.dream import dream_command, journal_briefing, memory_path
 from wakeful.runners.environment import Surroundings, before_a_run, build_environment, secret_values
 from wakeful.runners.function import FunctionRunner, Link, Shift
 from wakeful.runners.held import HeldShift
+from wakeful.runners.lease import extend
 from wakeful.runners.leavings import identify
 from wakeful.runners.line import NurseryGone
 from wakeful.runners.process import NO_BATCHES, VETOED, HeldRun, ProcessRunner
-from wakeful.runners.protocol import RESULT, Assignment, Checked, Found, Held
+from wakeful.runners.protocol import FENCE, RESULT, Assignment, Checked, Found, Held
 from wakeful.runners.record import TASKS
 from wakeful.runners.trees import LIMIT as PULL_LIMIT
 from wakeful.runners.trees import Tree, Trees
@@ -71,7 +72,7 @@ class Concluded:
     async def end(self, by: str, *, at_once: bool = False) -> None:
         return
 
-    def extend(self, lease: timedelta) -> None:
+    def extend(self, until: float) -> None:
         return
 
 
@@ -85,31 +86,39 @@ class Carrier:
         token: Callable[[Run], str],
         link: Link | None = None,
         base: Mapping[str, str],
-        lease: timedelta | None = None,
+        fence: timedelta = FENCE,
         check_limit: timedelta = CHECK_LIMIT,
         pull_limit: timedelta = PULL_LIMIT,
     ) -> None:
-        """`root` is the folder of the fleet file, `base` our own environment; `lease` is for more nodes than one."""
+        """`root` is the folder of the fleet file, `base` our own environment; a shorter `fence` is for tests."""
         self._root = root.absolute()
         self._data = data.absolute()
         self._url = url
         self._token = token
-        self._lease = lease
+        self._fence = fence
         self._around = Surroundings(base=_with_ourselves(base), root=self._root, data=self._data)
         self._processes = ProcessRunner()
         self._functions = FunctionRunner(self._processes, self._data / "workers", link)
+        self._carrying: set[int] = set()
         self._beginning: dict[int, HeldShift] = {}
         self._checks = Checks(self._processes, self._data / "checks", check_limit)
         self._trees = Trees(base, pull_limit)
 
     # -- runs ---------------------------------------------------------------------------------------------------
-    async def carry(self, order: Order, check: Any = None) -> Held:
+    async def carry(self, order: Order, check: Any = None, *, leased_until: float | None = None) -> Held:
         run = order.run.id
+        self._carrying.add(run)
+        try:
+            return await self._carry(run, order, check, leased_until)
+        finally:
+            self._carrying.discard(run)
+
+    async def _carry(self, run: int, order: Order, check: Any, leased_until: float | None) -> Held:
         tree = self._trees.holding(place) if (place := self._place(order.agent)) is not None else None
         if tree is not None:
             await tree.enter(run)
         try:
-            held = await self._start(self._assign(order, check, tree))
+            held = await self._start(self._assign(order, check, tree, leased_until))
         except (WakefulError, OSError) as error:
             if tree is not None:
                 tree.runs.discard(run)
@@ -142,6 +151,13 @@ class Carrier:
         if tree is not None:
             held.ended.add_done_callback(lambda _: tree.runs.discard(held.run))
         return held
+
+    def extend(self, run: int, until: float) -> None:
+        folder = self._folder(run)
+        if run in self._carrying:
+            with suppress(OSError):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            extend(str(folder), until)
 
     def find(self, run: int) -> Found:
         return self._processes.find(self._folder(run))
@@ -206,7 +222,7 @@ class Carrier:
         return await self._trees.pull(self._place(agent) or self._root)
 
     # -- what a run is made of ----------------------------------------------------------------------------------
-    def _assign(self, order: Order, check: Any, tree: Tree | None) -> Assignment:
+    def _assign(self, order: Order, check: Any, tree: Tree | None, leased_until: float | None) -> Assignment:
         agent, run = order.agent, order.run
         folder, workdir = self._folder(run.id), self._workdir(agent)
         token = self._token(run)
@@ -218,7 +234,8 @@ class Carrier:
             "environment": build_environment(order, self._around, url=self._url(), token=token, folder=folder),
             "wall_clock": agent.wall_clock(run.subject),
             "grace": agent.kill_grace,
-            "lease": self._lease,
+            "leased_until": leased_until,
+            "fence": self._fence,
             "secrets": secret_values(agent, self._around.base, token),
         }
         definition = self._definition(agent)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from typing import Any
 
-from wakeful.runners.guardian import FENCE_MARGIN
+from wakeful.runners.lease import Lease, veto
 from wakeful.runners.link import PART, SHIFT
 from wakeful.runners.record import VERSION, Page, Record, line
 from wakeful.runners.whole import now
@@ -29,10 +28,14 @@ class Duty:
         self.call: dict[str, Any] | None = None
         self.record = Record(order["folder"], order["run"], order["epoch"], self.tasks, worker)
         self._base = now()
-        self._lease: float | None = order["lease"]
-        self.lease_at = float("inf")
-        if self._lease is not None:
-            self._leased_until(order["lease_until"])
+        self.lease = Lease(order["folder"], order["leased_until"], order["fence"])
+
+    def claim(self, worker: str) -> bool:
+        """Whether the run is ours to begin. One whose lease is over never begins."""
+        if self.lease.over():
+            veto(self.record.folder)
+            return False
+        return self.record.claim(worker)
 
     def message(self) -> bytes:
         """For the process that does what is still to do."""
@@ -51,18 +54,6 @@ class Duty:
             return float("inf")
         began = page.began(self.todo[0])
         return (began if began > 0 else self._base) + self.limit
-
-    def _leased_until(self, until: float) -> None:
-        self.lease_at = until - min(FENCE_MARGIN, float(self._lease or 0) / 3)
-
-    def renewed(self) -> bool:
-        """Whether the engine has written a later end of the lease meanwhile."""
-        try:
-            with open(os.path.join(self.record.folder, "lease")) as file:
-                self._leased_until(float(file.read()))
-        except (OSError, ValueError):
-            return False
-        return self.lease_at > now()
 
     def end(self, index: int, content: bytes) -> None:
         """A task has ended."""

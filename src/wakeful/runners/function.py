@@ -83,6 +83,9 @@ class FunctionRunner:
         shift = _checked(assignment)
         shift.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         held = self._hold(HeldShift(shift.run, shift.folder, shift.tasks))
+        if shift.lease.over() and self.veto(shift.folder):
+            held.conclude(VETOED)
+            return held
         try:
             await self._give(shift, held)
         except BaseException:
@@ -233,6 +236,8 @@ class FunctionRunner:
             held.conclude(VETOED)
         elif shift is None:
             held.conclude(LOST)
+        elif shift.lease.over() and self.veto(held.folder):
+            held.conclude(VETOED)
         elif ending.by is None and hired.came_up and held.tries < _TRIES:
             await self._give(shift, held)
         else:

@@ -4,7 +4,8 @@ Laws:
 - It outlives whoever asked for the run, and ends only when nothing of the run is alive.
 - It creates `started` exclusively before it executes the agent; where somebody vetoed the run first, it just leaves.
   Whoever asked holds the other end of a line that is closed when the one or the other has happened.
-- TERM, the grace, KILL to every descendant, daemonised ones too; a lease that is not renewed in time is KILL at once.
+- TERM, the grace, KILL to every descendant, daemonised ones too; a lease that is not extended in time is KILL at once,
+  and one that is over before the agent is executed means that it never is.
 - The exit record is the last thing written: whole, synced, and never replaced.
 - It runs in a process forked from a small warm one. Only the standard library, little of it, no threads, no asyncio.
 """
@@ -21,8 +22,10 @@ from typing import Any
 
 from wakeful.runners.cage import PREFIX, Cage, Mounts
 from wakeful.runners.capture import Capture
-from wakeful.runners.kernel import be_called, die_with_parent, inherit_orphans
+from wakeful.runners.kernel import Alarm, be_called, die_with_parent, inherit_orphans
+from wakeful.runners.lease import FENCING, Lease, veto
 from wakeful.runners.processes import boot_id, descendants, is_zombie, signal_all, start_time
+from wakeful.runners.redaction import Redactor
 from wakeful.runners.whole import create_whole, now, write_bytes, write_whole
 
 RECORD_VERSION = 1
@@ -30,13 +33,22 @@ RECORD_VERSION = 1
 PROCESSES = 512
 _CHUNK = 256 * 1024
 _MOST_RESULT = 2 * 1024 * 1024
-# Suspended time does not count in a poll: we look at the clock this often, in seconds, with and without a lease.
-_LOOK_WITH_LEASE = 1.0
+# Suspended time does not count in a poll: we look at the clock this often, in seconds. The end of a lease rings itself.
 _LOOK = 10.0
-# A run is ended this long before its lease can be taken by another node.
-FENCE_MARGIN = 5.0
+# From the process that was to become the agent, in place of a reason.
+_TOO_LATE = b"\0"
 
+# What the process that becomes the agent is told.
+_OF_THE_AGENT = ("folder", "command", "workdir", "environment", "leased_until", "fence")
 _IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def rehearse() -> None:
+    """A page that we share is copied when it is first written to: better before there is a run that waits for it."""
+    names = {f"NAME_{number}": "a value" for number in range(32)}
+    order = json.loads(json.dumps({"folder": "/", "environment": names, "leased_until": None, "fence": 0.0}))
+    Lease(order["folder"], order["leased_until"], order["fence"]).over()
+    Redactor(["a secret"])
 
 
 def become_agent(cage: Cage, go: int, out: int, err: int, fail: int) -> None:
@@ -60,6 +72,9 @@ def become_agent(cage: Cage, go: int, out: int, err: int, fail: int) -> None:
         os.closerange(3, fail)
         os.closerange(fail + 1, 4096)
         os.chdir(what["workdir"])
+        if Lease(what["folder"], what["leased_until"], what["fence"]).over():
+            os.write(fail, _TOO_LATE)
+            return
         os.execvpe(what["command"][0], what["command"], what["environment"])
     except BaseException as error:
         os.write(fail, f"cannot execute {what['command'][0]}: {error}".encode()[:4000])
@@ -86,9 +101,9 @@ class Guardian:
         self.gone = False
         self.kill_at: float | None = None
         self.blows = 0
-        self.deadline = self.lease_at = float("inf")
+        self.deadline = float("inf")
         self.captures: dict[int, Capture] = {}
-        self.redactors: dict[int, Any] = {}
+        self.redactors: dict[int, Redactor] = {}
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -111,12 +126,14 @@ class Guardian:
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        self.alarm = Alarm()
         nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
         self.cage = Cage.make(self.mounts, f"{PREFIX}-{self.pid}-{self.who['start_time']}")
         self.cage.limit(PROCESSES, None)
         self._fork_agent()
+        rehearse()
 
     def _fork_agent(self) -> None:
         self.out, out_write = os.pipe2(os.O_CLOEXEC)
@@ -141,6 +158,7 @@ class Guardian:
         self.order, self.folder, self.line = order, order["folder"], line
         self.steps["asked"] = order["asked"]
         self.step("taken")
+        self.lease = Lease(self.folder, order["leased_until"], order["fence"])
         if not self._claim():
             self.dismiss()
             return
@@ -156,16 +174,10 @@ class Guardian:
             self.cage.remove()
 
     def _carry_out(self) -> None:
-        if self.order["lease"] is not None:
-            self._lease(self.steps["asked"] + self.order["lease"])
-        if now() >= self.lease_at and not self._renewed():
-            self.fenced, self.by = True, "fencing"
-            self.dismiss()
-        else:
-            self._execute()
-            self._watch()
-            self._finish_output()
-            self._redact_result()
+        self._execute()
+        self._watch()
+        self._finish_output()
+        self._redact_result()
         self._record()
 
     def _end_all(self) -> None:
@@ -176,6 +188,9 @@ class Guardian:
 
     def _claim(self) -> bool:
         try:
+            if self.lease.over():
+                veto(self.folder)
+                return False
             won = create_whole(self.path("started"), {**self.who, "cage": self.cage.folders})
         except OSError:
             # Not even that can be written: the run stays unstarted, and is decided again.
@@ -188,16 +203,20 @@ class Guardian:
         if (order["processes"], order["memory"]) != (PROCESSES, None):
             self.cage.limit(order["processes"], order["memory"])
         # The word first: while the agent is executed, we make ready to listen.
-        self._say_go({key: order[key] for key in ("folder", "command", "workdir", "environment")})
+        self._say_go({key: order[key] for key in _OF_THE_AGENT})
         os.close(self.line)
         for stream, name in ((self.out, "stdout"), (self.err, "stderr")):
             os.set_blocking(stream, False)
             self.captures[stream] = Capture(self.path(name), order["output_limit"])
             if order["secrets"]:
-                self.redactors[stream] = _redactor(order["secrets"])
+                self.redactors[stream] = Redactor(order["secrets"])
         failure = os.read(self.fail, 4096)
         os.close(self.fail)
-        self.error = failure.decode(errors="replace") or None
+        if failure == _TOO_LATE:
+            self.by = self.by or FENCING
+            self._fence()
+        else:
+            self.error = failure.decode(errors="replace") or None
         self.step("executed")
         self.deadline = self.steps["executed"] + order["wall_clock"]
 
@@ -213,21 +232,23 @@ class Guardian:
     # -- watching -----------------------------------------------------------------------------------------------
     def _watch(self) -> None:
         poller = select.poll()
-        poller.register(self.bell, select.POLLIN)
-        for stream in self.captures:
-            poller.register(stream, select.POLLIN)
+        for handle in (self.bell, self.alarm.handle, *self.captures):
+            poller.register(handle, select.POLLIN)
         while not self.gone:
-            for stream, _ in poller.poll(self._patience() * 1000):
-                if stream == self.bell:
+            self.alarm.set(self.lease.fence_at)
+            ready = poller.poll(self._patience() * 1000)
+            if self.lease.over():
+                self._fence()
+            for handle, _ in ready:
+                if handle == self.bell:
                     self._heed()
-                elif not self._drain(stream):
-                    poller.unregister(stream)
+                elif handle in self.captures and not self._drain(handle):
+                    poller.unregister(handle)
             self._look_at_the_clock()
 
     def _patience(self) -> float:
-        until = min(self.deadline, self.kill_at or float("inf"), self.lease_at)
-        look = _LOOK if self.order["lease"] is None else _LOOK_WITH_LEASE
-        return max(min(until - now(), look), 0.0)
+        until = min(self.deadline, self.kill_at or float("inf"))
+        return max(min(until - now(), _LOOK), 0.0)
 
     def _heed(self) -> None:
         numbers = os.read(self.bell, 4096)
@@ -264,10 +285,6 @@ class Guardian:
 
     def _look_at_the_clock(self) -> None:
         moment = now()
-        if moment >= self.lease_at and not self._renewed():
-            self.fenced, self.by = True, "fencing"
-            self.lease_at = float("inf")
-            self._end(at_once=True)
         if moment >= self.deadline:
             self.deadline = float("inf")
             self.timed_out = self.status is None
@@ -277,19 +294,17 @@ class Guardian:
             self.kill_at = moment + 0.05
             self._kill()
 
-    def _lease(self, until: float) -> None:
-        margin = min(FENCE_MARGIN, float(self.order["lease"]) / 3)
-        self.lease_at = until - margin
-
-    def _renewed(self) -> bool:
-        try:
-            with open(self.path("lease")) as file:
-                self._lease(float(file.read()))
-        except (OSError, ValueError):
-            return False
-        return self.lease_at > now()
-
     # -- ending -------------------------------------------------------------------------------------------------
+    def _fence(self) -> None:
+        """Before anything else: whatever we have to read or write meanwhile may take its time."""
+        self.fenced = True
+        self.lease.lift()
+        self._reap()
+        if self.status is None:
+            self.by = self.by or FENCING
+        self._end(at_once=True)
+        self._kill()
+
     def _end(self, *, at_once: bool) -> None:
         if at_once:
             self.kill_at = now()
@@ -338,7 +353,7 @@ class Guardian:
         path = self.path("result.json")
         if not self.order["secrets"] or not os.path.isfile(path) or os.path.islink(path):
             return
-        redactor = _redactor(self.order["secrets"])
+        redactor = Redactor(self.order["secrets"])
         with open(path, "rb") as file:
             clean = redactor.feed(file.read(_MOST_RESULT)) + redactor.flush()
         write_bytes(path, clean)
@@ -367,12 +382,6 @@ class Guardian:
             "rusage": {} if usage is None else _rusage(usage),
         }
         write_whole(self.path("exit.json"), record, sync=True)
-
-
-def _redactor(secrets: list[str]) -> Any:
-    from wakeful.runners.redaction import Redactor
-
-    return Redactor(secrets)
 
 
 def _told(capture: Capture) -> dict[str, Any]:

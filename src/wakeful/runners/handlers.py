@@ -25,6 +25,7 @@ from typing import Any
 
 from wakeful.core.errors import Mistake
 from wakeful.run import Result, Run, as_json
+from wakeful.runners.lease import Lease
 from wakeful.runners.link import END, PART, REQUEST, SHIFT
 from wakeful.runners.output import mark_for
 from wakeful.runners.record import VERSION, Page, open_record
@@ -161,6 +162,7 @@ class Hand:
         self.redactor = _redactor(order["secrets"]) if order["secrets"] else None
         known = {task["id"]: task for task in briefing.get("tasks") or ()}
         tasks, steps, limit = order["tasks"], order["steps"], order["limit"]
+        lease = Lease(order["folder"], order["leased_until"], order["fence"])
         self.record = open_record(order["folder"])
         for index in map(int, todo.split(b",")):
             task = tasks[index]
@@ -171,6 +173,8 @@ class Hand:
                 steps=steps.get(str(task)),
                 limit=limit,
             )
+            if lease.over():
+                os._exit(0)  # nothing begins any more, and the worker is about to end what is left
             began = now()
             if self.page.begin(index, began):
                 self._perform(index, task, run, began)

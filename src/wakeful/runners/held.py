@@ -14,10 +14,9 @@ from typing import Any
 
 from wakeful.core.runs import Ending, TaskEnd
 from wakeful.runners.endings import LOST
-from wakeful.runners.protocol import LEASE
+from wakeful.runners.lease import extend
 from wakeful.runners.record import read_begun, read_record
 from wakeful.runners.shifts import read_end, sum_up
-from wakeful.runners.whole import now, write_whole
 
 UNTRIED = Ending(by="the loss of its worker")
 
@@ -155,5 +154,6 @@ class HeldShift:
         if not self.ended.done() and self.stop is not None:
             await self.stop(by, at_once, task)
 
-    def extend(self, lease: timedelta) -> None:
-        write_whole(str(self.folder / LEASE), now() + lease.total_seconds())
+    def extend(self, until: float) -> None:
+        if not self.ended.done():
+            extend(str(self.folder), until)

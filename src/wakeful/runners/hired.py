@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.core.runs import Ending
-from wakeful.runners.guardian import FENCE_MARGIN
 from wakeful.runners.held import HeldShift
+from wakeful.runners.lease import FENCING
 from wakeful.runners.link import ANSWER, HELLO, REQUEST, STOP, VETOED, connect
 from wakeful.runners.process import VETOED as VETOED_ENDING
-from wakeful.runners.protocol import LEASE, Held
+from wakeful.runners.protocol import Held
 from wakeful.runners.record import line
 from wakeful.runners.shifts import Shift
 from wakeful.runners.whole import now
@@ -70,17 +70,19 @@ class Hired(asyncio.Protocol):
     async def _await_hello(self, gone: asyncio.Future[Ending], lost: asyncio.Future[None]) -> None:
         """A worker that is too long in coming up is ended: at the limit on that, or before its shift's lease is."""
         until = now() + self._import_limit
+        lease = None if self.shift is None else self.shift.lease
         while not (self._greeted.done() or gone.done() or lost.done()):
-            fence = fenced_at(self.shift)
-            moment = now()
-            if moment >= fence:
-                await self.process.end("fencing", at_once=True)
-                return
+            moment, fence_at = now(), float("inf")
+            if lease is not None:
+                if lease.over():
+                    await self.process.end(FENCING, at_once=True)
+                    return
+                fence_at = lease.fence_at
             if moment >= until:
                 self.unready = f"it took longer than {self._import_limit:g} s"
                 await self.process.end("the limit on importing", at_once=True)
                 return
-            await _first(self._greeted, gone, lost, timeout=min(until, fence) - moment)
+            await _first(self._greeted, gone, lost, timeout=max(min(until, fence_at) - moment, 0.0))
 
     def _needed(self) -> bool:
         """Whether a line to it is worth having: before its first shift, and as long as it has one of ours."""
@@ -244,18 +246,6 @@ class Hired(asyncio.Protocol):
         with contextlib.suppress(OSError):
             return os.stat(path).st_mtime_ns != changed
         return False
-
-
-def fenced_at(shift: Shift | None) -> float:
-    """When a shift that has not begun must not begin any more."""
-    if shift is None or shift.lease is None:
-        return float("inf")
-    lease = shift.lease.total_seconds()
-    try:
-        until = float((shift.folder / LEASE).read_text())
-    except (OSError, ValueError):
-        until = shift.asked + lease
-    return until - min(FENCE_MARGIN, lease / 3)
 
 
 async def _first(*futures: asyncio.Future[Any], timeout: float | None = None) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -19,8 +20,11 @@ from wakeful.runners.cage import available, sweep
 from wakeful.runners.guardian import Guardian
 from wakeful.runners.processes import is_zombie, start_time
 
-# Guardians that are made ready before they are needed.
-SPARES = 2
+# Guardians that are made ready before they are needed. Making one takes the processor from the run that has just been
+# placed: as long as there are a few, that waits for a quiet moment, in seconds.
+SPARES = 3
+FEW = 2
+_QUIET = 0.02
 
 
 class Spare:
@@ -62,14 +66,18 @@ class Nursery:
         gc.freeze()
         # Until a guardian can heed it, a TERM waits.
         signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGTERM})
-        self._replenish()
+        self._replenish(FEW)
+        poller = select.poll()
+        poller.register(self.connection, select.POLLIN)
         while True:
+            if len(self.spares) < SPARES and not poller.poll(_QUIET * 1000):
+                self._replenish(SPARES)
             data, handles, _, _ = socket.recv_fds(self.connection, 1, 2)
             if not data:
                 return
             if len(handles) == 2:
                 self._place(handles[0], socket.socket(fileno=handles[1]))
-            self._replenish()
+            self._replenish(FEW)
 
     def _place(self, memory: int, line: socket.socket) -> None:
         with os.fdopen(memory, "rb") as file:
@@ -82,8 +90,8 @@ class Nursery:
             os.close(spare.handle)
         _answer(line, spare.handle)
 
-    def _replenish(self) -> None:
-        while len(self.spares) < SPARES:
+    def _replenish(self, number: int) -> None:
+        while len(self.spares) < number:
             self.spares.append(self._fork())
 
     def _fork(self, *open_lines: socket.socket) -> Spare:

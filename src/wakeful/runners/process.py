@@ -13,24 +13,23 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from pathlib import Path
 
 from wakeful.core.runs import Ending, TaskEnd
 from wakeful.runners.endings import LOST, read_ending, read_record
+from wakeful.runners.lease import extend
+from wakeful.runners.lease import veto as create_veto
 from wakeful.runners.leavings import Identity, end_leavings, identify
 from wakeful.runners.line import NurseryGone, NurseryLine
 from wakeful.runners.protocol import (
     BRIEFING,
     BRIEFING_JSON,
     EXIT,
-    LEASE,
-    STARTED,
     STOP,
     Assignment,
     Found,
 )
-from wakeful.runners.whole import create_whole, now, write_whole
+from wakeful.runners.whole import now, write_whole
 
 VETOED = Ending(by="veto")
 NO_BATCHES: tuple[list[TaskEnd], ...] = ()
@@ -103,8 +102,9 @@ class HeldRun:
             except ProcessLookupError:
                 return
 
-    def extend(self, lease: timedelta) -> None:
-        write_whole(str(self.folder / LEASE), now() + lease.total_seconds())
+    def extend(self, until: float) -> None:
+        if not self.ended.done():
+            extend(str(self.folder), until)
 
     def let_go(self) -> None:
         self._drop_handle()
@@ -174,7 +174,7 @@ class ProcessRunner:
 
     def veto(self, folder: Path) -> bool:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if create_whole(str(folder / STARTED), {"veto": True}):
+        if create_veto(str(folder)):
             return True
         who = identify(folder)
         return who is not None and who.veto
@@ -196,7 +196,6 @@ def _write_folder(assignment: Assignment) -> bytes:
         file = os.open(folder / name, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         with os.fdopen(file, "wb") as stream:
             stream.write(text.encode())
-    lease = assignment.lease
     order = {
         "asked": now(),
         "run": assignment.run,
@@ -207,7 +206,8 @@ def _write_folder(assignment: Assignment) -> bytes:
         "environment": dict(assignment.environment),
         "wall_clock": assignment.wall_clock.total_seconds(),
         "grace": assignment.grace.total_seconds(),
-        "lease": None if lease is None else lease.total_seconds(),
+        "leased_until": assignment.leased_until,
+        "fence": assignment.fence.total_seconds(),
         "secrets": list(assignment.secrets),
         "output_limit": assignment.output_limit,
         "processes": assignment.processes,

@@ -31,6 +31,9 @@ STDOUT = "stdout"
 STDERR = "stderr"
 EXIT = "exit.json"
 
+# A run is ended so long before its lease is over: by then its processes are gone, on a machine that stutters too.
+FENCE = timedelta(seconds=5)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
@@ -46,8 +49,11 @@ class Assignment:
     briefing_json: str = "{}"
     wall_clock: timedelta = timedelta(minutes=15)
     grace: timedelta = timedelta(seconds=10)
-    # How long the run may go on without a word from the engine; None where there is no other node to fence it from.
-    lease: timedelta | None = None
+    # Until when the run may go on without a word from the engine, in seconds since boot (CLOCK_BOOTTIME). None where
+    # there is no other node to fence it from.
+    leased_until: float | None = None
+    # So long before that it is ended; what has not executed by then never does.
+    fence: timedelta = FENCE
     secrets: tuple[str, ...] = field(default=(), repr=False)
     # Output kept of each stream: its head and its tail.
     output_limit: int = 5 * 1024 * 1024
@@ -79,8 +85,9 @@ class Held(Protocol):
     async def end(self, by: str, *, at_once: bool = False) -> None:
         """Ask for the end on purpose: TERM, the grace, KILL to every descendant; `at_once` is KILL now."""
 
-    def extend(self, lease: timedelta) -> None:
-        """The engine is alive: the run may go on for that long from now."""
+    def extend(self, until: float) -> None:
+        """The engine is alive: the run may go on until then, in seconds since boot. Never raises: where it cannot be
+        written down, the run ends at its fence."""
 
 
 class Runner(Protocol):
@@ -117,9 +124,14 @@ class Carrier(Protocol):
     is an ending too, and is never raised.
     """
 
-    async def carry(self, order: Order, check: Any = None) -> Held:
+    async def carry(self, order: Order, check: Any = None, *, leased_until: float | None = None) -> Held:
         """Begin; returns as soon as the run has executed (`started` is there), or has ended. `check` is what the
-        agent's CHECK had to say, for the briefing."""
+        agent's CHECK had to say, for the briefing. What would execute when its lease is about to end never does: it is
+        vetoed."""
+
+    def extend(self, run: int, until: float) -> None:
+        """As `Held.extend`, of a run that is still being carried: a worker may be long in coming up, a pull may hold
+        a start up. Of any other run nothing is done."""
 
     def find(self, run: int) -> Found: ...
 

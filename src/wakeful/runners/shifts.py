@@ -20,9 +20,9 @@ from typing import Any
 from wakeful.core.results import read_result
 from wakeful.core.runs import Ending, ErrorClass, Result, TaskEnd, read_outcome, says_no_work
 from wakeful.core.standing import NOTHING, Spend
+from wakeful.runners.lease import Lease
 from wakeful.runners.link import PART, SHIFT
 from wakeful.runners.protocol import RESULT, Assignment
-from wakeful.runners.whole import now
 
 # What the environment says of one run, not of the agent: a worker is given it anew with every shift.
 GIVEN = frozenset(
@@ -54,8 +54,6 @@ class Shift(Assignment):
     steps: Mapping[int | None, Mapping[str, str | None]] = field(default_factory=dict)
     # How long a handler that asks may wait without an engine to answer it.
     patience: timedelta = timedelta(seconds=60)
-    # When it was asked for, in seconds since boot: its lease counts from then.
-    asked: float = field(default_factory=now)
 
     @property
     def kin(self) -> tuple[object, ...]:
@@ -72,10 +70,13 @@ class Shift(Assignment):
         """What the handler is called for, one by one; None is the beat or the inbox."""
         return [*self.tasks] or [None]
 
+    @property
+    def lease(self) -> Lease:
+        return Lease(str(self.folder.absolute()), self.leased_until, self.fence.total_seconds())
+
     def message(self) -> bytes:
         """As a worker reads it."""
         variables = {name: value for name, value in self.environment.items() if name in GIVEN}
-        lease = None if self.lease is None else self.lease.total_seconds()
         control = {
             "run": self.run,
             "epoch": self.epoch,
@@ -84,8 +85,8 @@ class Shift(Assignment):
             "limit": self.wall_clock.total_seconds(),
             "grace": self.grace.total_seconds(),
             "patience": self.patience.total_seconds(),
-            "lease": lease,
-            "lease_until": None if lease is None else self.asked + lease,
+            "leased_until": self.leased_until,
+            "fence": self.fence.total_seconds(),
             "output_limit": self.output_limit,
             "secrets": list(self.secrets),
             "variables": variables,

@@ -23,6 +23,8 @@ from wakeful.runners.blame import TIMED_OUT, Told, asked_by, crashed, in_words
 from wakeful.runners.child import Child, fork, settle_in
 from wakeful.runners.duty import Duty
 from wakeful.runners.handlers import Broken, Handler, load, module_of
+from wakeful.runners.kernel import Alarm
+from wakeful.runners.lease import FENCING
 from wakeful.runners.link import ANSWER, END, HELLO, PART, REQUEST, SHIFT, STOP, VETOED, Wire
 from wakeful.runners.processes import descendants, signal_all
 from wakeful.runners.record import VERSION, Page, line
@@ -46,6 +48,7 @@ class Worker:
             self.settings: dict[str, Any] = json.load(file)
         self.audience = Audience(folder)
         self.page = Page(folder)
+        self.alarm = Alarm()
         self.born = now()
         self.child: Child | None = None
         self.duty: Duty | None = None
@@ -85,8 +88,8 @@ class Worker:
         self.audience.close()
         if self.duty is not None:
             self.duty.record.close(sync=False)
-        os.close(self.bell)
-        os.close(self.ring)
+        for handle in (self.bell, self.ring, self.alarm.handle):
+            os.close(handle)
 
     # -- the loop -----------------------------------------------------------------------------------------------
     def serve(self) -> None:
@@ -105,8 +108,9 @@ class Worker:
 
     def _watch(self) -> None:
         poller = select.poll()
-        poller.register(self.bell, select.POLLIN)
-        poller.register(self.audience.listener, select.POLLIN)
+        self.alarm.set(_NEVER if self.duty is None else self.duty.lease.fence_at)
+        for handle in (self.bell, self.alarm.handle, self.audience.listener):
+            poller.register(handle, select.POLLIN)
         wires = {wire.fileno(): wire for wire in self.audience.wires}
         child = self.child
         if child is not None:
@@ -143,13 +147,13 @@ class Worker:
         if duty is not None:
             unanswered = self.audience.alone_since + duty.patience
             due = _NEVER if child is not None and child.condemned is not None else duty.due(self.page)
-            until = min(until, duty.lease_at, due, unanswered, now() + _LOOK)
+            until = min(until, due, unanswered, now() + _LOOK)
         return 3600.0 if until == _NEVER else max(until - now(), 0.0)
 
     def _look_at_the_clock(self) -> None:
-        moment, child = now(), self.child
         if self.duty is not None:
-            self._look_at_the_limits(self.duty, moment)
+            self._look_at_the_limits(self.duty, now())
+        moment, child = now(), self.child
         if child is not None and child.kill_at is not None and moment >= child.kill_at:
             # Again, until it is gone.
             child.kill_at = moment + 0.05
@@ -160,8 +164,8 @@ class Worker:
 
     def _look_at_the_limits(self, duty: Duty, moment: float) -> None:
         child = self.child
-        if moment >= duty.lease_at and not duty.renewed():
-            self._stop("fencing", at_once=True)
+        if duty.lease.over():
+            self._stop(FENCING, at_once=True)
         elif child is not None and child.condemned is None and moment >= duty.due(self.page):
             self._condemn(duty.todo[0], moment + duty.grace)
         if moment >= self.audience.alone_since + duty.patience:
@@ -188,7 +192,7 @@ class Worker:
         control, _, body = content.partition(PART)
         duty = Duty(control, body, self.folder)
         self.page.reset(duty.record.run)
-        if not duty.record.claim(os.path.join(self.folder, "started")):
+        if not duty.claim(os.path.join(self.folder, "started")):
             duty.record.close(sync=False)
             wire.send(VETOED + line({"run": duty.record.run}))
             return
@@ -272,7 +276,7 @@ class Worker:
             self._stop_one(duty, task, by, kill_at)
             return
         duty.by = duty.by or by
-        duty.lease_at = _NEVER
+        duty.lease.lift()
         if child is None:
             self._end_rest({"by": duty.by})
             return

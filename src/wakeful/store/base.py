@@ -38,7 +38,7 @@ class SqlBase:
         fields: dict[str, Any] | None = None,
     ) -> None:
         text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False) if fields else "{}"
-        self.session.run(
+        self.session.write(
             "put_event",
             kind=kind.value,
             at=to_micros(at),
@@ -53,6 +53,11 @@ class SqlBase:
         """One that was never handed out before: what is undone may have been read under its number."""
         self._handed_out[agent] = max(version, self._handed_out.get(agent, 0)) + 1
         return self._handed_out[agent]
+
+    def last_known(self, name: str) -> Agent | None:
+        """As it was when it was last read; it may have changed since."""
+        known = self._agents.get(name)
+        return None if known is None else known[1]
 
     def known_agent(self, name: str, version: int) -> Agent | None:
         known = self._agents.get(name)

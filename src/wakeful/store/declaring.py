@@ -29,7 +29,7 @@ class Declaring(Voiding):
     def declare(self, fleet: Fleet, now: datetime, *, boot: bool = False) -> list[str]:
         with self.session.transaction("declare"):
             known = {row["name"]: row for row in self.session.all("known_agents")}
-            self.session.run("put_fleet", timezone=fleet.timezone, sessions=fleet.sessions, workers=fleet.workers)
+            self.session.write("put_fleet", timezone=fleet.timezone, sessions=fleet.sessions, workers=fleet.workers)
             if boot:
                 self._hold_overdue(known, fleet, now)
                 self.event(EventKind.booted, now, fields={"grace": fleet.grace.total_seconds()})
@@ -55,23 +55,23 @@ class Declaring(Voiding):
             zone, was = ZoneInfo(agent.timezone), from_micros(row["due_at"])
             due = resume_beat(was, agent.cadence, now, fleet.grace, zone, row["idle_streak"])
             if to_micros(due) != row["due_at"]:
-                self.session.run("set_due", agent=row["agent"], due_at=to_micros(due))
-                self.session.run("check_again", agent=row["agent"], at=to_micros(due))
-        self.session.run("hold_timers", until=to_micros(now + fleet.grace))
+                self.session.write("set_due", agent=row["agent"], due_at=to_micros(due))
+                self.session.write("check_again", agent=row["agent"], at=to_micros(due))
+        self.session.write("hold_timers", until=to_micros(now + fleet.grace))
 
     def _adopt(self, agent: Agent, body: str, row: Row | None, fleet: Fleet, index: int, now: datetime) -> None:
         version = self.next_version(agent.name, row["version"] if row else 0)
         timerless = int(agent.cadence.base is None and agent.cadence.schedule is None)
         for name in {agent.name, agent.address}:
-            self.session.run("put_address", name=name, timerless=timerless)
+            self.session.write("put_address", name=name, timerless=timerless)
         named = {"name": agent.name, "version": version, "declaration": body}
-        self.session.run("put_agent", **named, address=agent.address, enabled=int(agent.enabled))
-        self.session.run("put_declaration", **named, now=to_micros(now))
+        self.session.write("put_agent", **named, address=agent.address, enabled=int(agent.enabled))
+        self.session.write("put_declaration", **named, now=to_micros(now))
         if row is not None:
             self._let_go(agent, row, now)
         if agent.enabled:
             for role in sorted(set(agent.roles)):
-                self.session.run("put_role", role=role, agent=agent.name)
+                self.session.write("put_role", role=role, agent=agent.name)
         due = self._time(agent, row, fleet, index, now)
         self._one_offs(agent, row, now)
         self._retry_roles(set(agent.roles), now)
@@ -85,12 +85,12 @@ class Declaring(Voiding):
         """What hung on the old declaration: its roles, and whoever waited for what may have changed."""
         self._forget_roles(agent.name, now)
         if agent.enabled and (row["removed_at"] is not None or not row["enabled"]):
-            self.session.run("ring_again", agent=agent.name, address=agent.address)
+            self.session.write("ring_again", agent=agent.name, address=agent.address)
         self._retry_all(agent.name, agent.address, now)
 
     def _forget_roles(self, name: str, now: datetime) -> None:
         self._retry_roles({row["role"] for row in self.session.all("roles_of", agent=name)}, now)
-        self.session.run("forget_roles", agent=name)
+        self.session.write("forget_roles", agent=name)
 
     def _one_offs(self, agent: Agent, before: Row | None, now: datetime) -> None:
         """Each declared instant waits as a wake, once. What is withdrawn does not fire. Of the past, only what was
@@ -100,11 +100,11 @@ class Declaring(Voiding):
         kept = {write_time(moment) for moment in agent.one_offs}
         for row in self.session.all("declared_one_offs", agent=agent.name) if before else []:
             if row["slot"] not in kept:
-                self.session.run("withdraw_one_off", wake=row["id"], now=to_micros(now))
+                self.session.write("withdraw_one_off", wake=row["id"], now=to_micros(now))
                 fields = {"cause": "timer", "subject": "beat", "charged": False, "withdrawn": row["slot"]}
                 self.event(EventKind.decided, now, agent=agent.name, wake=row["id"], fields=fields)
         for slot, moment in declared.items():
-            self.session.run(
+            self.session.write(
                 "put_one_off",
                 agent=agent.name,
                 slot=slot,
@@ -129,7 +129,7 @@ class Declaring(Voiding):
             soon = next_beat(agent.cadence, standing["idle_streak"], now, zone)
             if row and self.read_agent(row).cadence != agent.cadence:
                 due = soon if soon is None or agent.cadence.schedule else min(due, soon)
-        self.session.run(
+        self.session.write(
             "put_standing",
             agent=agent.name,
             state=position.state,
@@ -139,19 +139,19 @@ class Declaring(Voiding):
         return due
 
     def _remove(self, name: str, address: str, now: datetime) -> None:
-        self.session.run("remove_agent", agent=name, now=to_micros(now))
+        self.session.write("remove_agent", agent=name, now=to_micros(now))
         self._forget_roles(name, now)
-        self.session.run("set_due", agent=name, due_at=None)
+        self.session.write("set_due", agent=name, due_at=None)
         self._retry_all(name, address, now)
         self.event(EventKind.removed, now, agent=name)
 
     def _retry_all(self, name: str, address: str, now: datetime) -> None:
-        self.session.run("retry_agent_wakes", agent=name, address=address, now=to_micros(now))
+        self.session.write("retry_agent_wakes", agent=name, address=address, now=to_micros(now))
 
     def _retry_roles(self, roles: set[str], now: datetime) -> None:
         """Who waits for a role that this agent had or has may have waited for it alone."""
         for role in sorted(roles):
-            self.session.run("retry_role_wakes", role=role, now=to_micros(now))
+            self.session.write("retry_role_wakes", role=role, now=to_micros(now))
 
     def set(self, agent: str, settings: dict[str, Any], by: str, now: datetime) -> Agent:
         with self.session.transaction("set"):
@@ -166,9 +166,9 @@ class Declaring(Voiding):
                     overrides[key] = encode(value)
             changed = override(decode(Agent, json.loads(row["declaration"])), typed(overrides))
             version = self.next_version(agent, row["version"])
-            self.session.run("set_overrides", agent=agent, overrides=json.dumps(overrides), version=version)
+            self.session.write("set_overrides", agent=agent, overrides=json.dumps(overrides), version=version)
             body = dump(changed)
-            self.session.run("put_declaration", name=agent, version=version, declaration=body, now=to_micros(now))
+            self.session.write("put_declaration", name=agent, version=version, declaration=body, now=to_micros(now))
             self._retry_all(agent, row["address"], now)
             self._retry_roles(set(changed.roles), now)
             fields = {"by": by, "settings": encode(settings), "version": version, "body": body}
@@ -191,7 +191,7 @@ class Declaring(Voiding):
 
     def lift(self, pauses: list[Pause], by: str, now: datetime) -> None:
         for pause in pauses:
-            self.session.run("delete_pause", scope=pause.scope, owner=pause.owner)
+            self.session.write("delete_pause", scope=pause.scope, owner=pause.owner)
             name = pause.scope.partition(":")[2] if pause.scope.startswith("agent:") else None
             agent = None if name is None else self.session.one("agent_row", agent=name)
             if agent is not None:
@@ -201,10 +201,10 @@ class Declaring(Voiding):
         if pauses:
             for wake in self.session.all("paused_wakes", now=to_micros(now)):
                 later = now + spread(str(wake["agent"]), RESUME_SPREAD)
-                self.session.run("retry_wake", wake=wake["id"], at=to_micros(later))
+                self.session.write("retry_wake", wake=wake["id"], at=to_micros(later))
 
     def put_pause(self, pause: Pause, now: datetime) -> None:
-        self.session.run(
+        self.session.write(
             "put_pause",
             scope=pause.scope,
             owner=pause.owner,

@@ -85,14 +85,15 @@ def fact_parameters(wake: Wake, agent: Agent, pair: str, now: datetime) -> Row:
     }
 
 
-def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, pair: str, now: datetime) -> Gathered:
+def gather(row: Row, asked: Row, wake: Wake, agent: Agent, agent_row: Row, now: datetime) -> Gathered:
+    """From what was found for the parameters that were asked."""
     standing = to_standing(row)
     zone = ZoneInfo(agent.timezone)
     position = resolve(standing.position, agent.lifecycle)
     state = agent.lifecycle.state(position.state)
     gate = gate_opens_at(state, standing.ran_at(position.state), now, zone) if state else None
     resting = wake.subject is Subject.beat and state is not None and state.kind is Kind.rem
-    day, fleet_day = days(agent, now)
+    day = asked["day"]
     counted = int(wake.charged and row["charged_day"] == day)
     facts = Facts(
         now=now,
@@ -123,8 +124,8 @@ def gather(row: Row, wake: Wake, agent: Agent, agent_row: Row, pair: str, now: d
         beat=row["beat"],
         attempt=_attempt(row, wake, standing),
         day=day,
-        fleet_day=fleet_day,
-        pair=pair,
+        fleet_day=asked["fleet_day"],
+        pair=asked["pair_total"],
     )
 
 

@@ -56,7 +56,7 @@ class Keeping(SqlBase):
 
     def _forget_runs(self, rows: list[Row]) -> None:
         named = [{"run": row["id"]} for row in rows]
-        for query in ("forget_shown", "forget_run"):
+        for query in ("forget_shown", "forget_output", "forget_run"):
             self.session.many(query, named)
 
     def _forget_events(self, old: Row) -> list[Row]:

@@ -4,14 +4,15 @@ Laws:
 - The file is a store of SQLite: what is backed up from one database can be looked at, opened and loaded with either.
 - Both schemas have the same tables with the same columns; ids are kept, and none is ever given twice.
 - A copy is one snapshot, whole or not there; what was loaded is compared row by row before it is committed.
+- Who moves to another store brings nobody along: no node of before counts as being up, and no run as being held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString, TypeVar
 
 import apsw
 import psycopg
@@ -24,15 +25,25 @@ from wakeful.store.named_sql import load_queries
 from wakeful.store.session import Row
 
 Connection = psycopg.Connection[Row]
+T = TypeVar("T")
 
 # Each after those that it names.
 TABLES = (
     *("address", "fleet", "agent", "declaration", "role", "standing", "wake", "run", "item", "dependency"),
-    *("run_item", "attempt", "step", "pause", "total", "node", "event", "reckoning"),
+    *("run_item", "attempt", "step", "pause", "total", "node", "output", "event", "reckoning"),
 )
 NUMBERED = ("wake", "run", "item", "event")
 
 _SHARE = 1_000
+
+# Told of each share and of each table's end: what is done, with which table, how many rows of how many.
+Progress = Callable[[str, str, int, int], None]
+
+# As no lease and no node outlives its store: whoever held a run has another one now, if he is there at all.
+_LET_GO = (
+    "UPDATE node SET left_at = seen_at WHERE left_at IS NULL",
+    "UPDATE run SET lease_until = least(lease_until, lease_clock()) WHERE state = 'running'",
+)
 
 
 def backup(connection: Connection, path: Path) -> None:
@@ -69,7 +80,7 @@ def _draw(connection: Connection, draft: apsw.Connection, table: str) -> None:
 
 def _rows(connection: Connection, table: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    query = sql.SQL("SELECT {} FROM {} ORDER BY 1, 2").format(names, sql.Identifier(table))
+    query = sql.SQL("SELECT {} FROM {} ORDER BY {}").format(names, sql.Identifier(table), sql.SQL(_order(table)))
     if table == "total":
         # The fleet's is in parts.
         sums = sql.SQL(", ").join(sql.SQL("sum({0})::bigint").format(sql.Identifier(name)) for name in columns[2:])
@@ -80,12 +91,17 @@ def _rows(connection: Connection, table: str, columns: list[str]) -> Iterator[tu
         yield from cursor
 
 
+def _order(table: str) -> LiteralString:
+    return "1, 2, 3" if table == "output" else "1, 2"
+
+
 def columns_of(source: apsw.Connection, table: str) -> list[str]:
     return [str(row[1]) for row in source.execute(f"PRAGMA table_info({table})")]
 
 
-def load(path: Path, connection: Connection) -> dict[str, int]:
-    """A store file into an empty store; how many rows of each table. All or nothing, compared before it is kept."""
+def load(path: Path, connection: Connection, *, told: Progress | None = None, moves: bool = False) -> dict[str, int]:
+    """A store file into an empty store; how many rows of each table. All or nothing, compared before it is kept. With
+    `moves` nobody who was at work on the file is taken to be at work here."""
     verify(path)
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     source = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
@@ -93,17 +109,29 @@ def load(path: Path, connection: Connection) -> dict[str, int]:
         with connection.transaction():
             _refuse_full(connection)
             connection.execute("ALTER TABLE event DISABLE TRIGGER event_reckons")
-            counts = {table: _pour(source, connection, table) for table in TABLES}
+            counts = {table: _pour(source, connection, table, told) for table in TABLES}
             connection.execute("ALTER TABLE event ENABLE TRIGGER event_reckons")
             for table in NUMBERED:
                 _go_on_from(source, connection, table)
             # The one table that the file has not: what is open takes its slots again.
             connection.execute(load_queries("postgres")["number_slots"].text.encode())
             for table in TABLES:
-                _compare(source, connection, table)
+                _compare(source, connection, table, counts[table], told)
+            for statement in _LET_GO if moves else ():
+                connection.execute(statement.encode())
     finally:
         source.close()
     return counts
+
+
+def _counted(rows: Iterable[T], what: str, table: str, of: int, told: Progress | None) -> Iterator[T]:
+    done = 0
+    for done, row in enumerate(rows, 1):
+        yield row
+        if told is not None and done % _SHARE == 0 and done < of:
+            told(what, table, done, of)
+    if told is not None:
+        told(what, table, done, of)
 
 
 def _refuse_full(connection: Connection) -> None:
@@ -112,16 +140,16 @@ def _refuse_full(connection: Connection) -> None:
         raise Mistake("the store to copy into is not empty", "name an empty database or another schema")
 
 
-def _pour(source: apsw.Connection, connection: Connection, table: str) -> int:
+def _pour(source: apsw.Connection, connection: Connection, table: str, told: Progress | None) -> int:
     columns = columns_of(source, table)
     query = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
-    count = 0
+    count: int = next(source.execute(f"SELECT count(*) FROM {table}"))[0]
+    rows = source.execute(f"SELECT {', '.join(columns)} FROM {table}")
     with connection.cursor() as cursor, cursor.copy(query.as_bytes(connection)) as poured:
-        for row in source.execute(f"SELECT {', '.join(columns)} FROM {table}"):
+        for row in _counted(rows, "copied", table, count, told):
             poured.write_row(row)
-            count += 1
     return count
 
 
@@ -132,9 +160,10 @@ def _go_on_from(source: apsw.Connection, connection: Connection, table: str) -> 
         connection.execute("SELECT setval(pg_get_serial_sequence($1, 'id')::regclass, $2)", (table, last))
 
 
-def _compare(source: apsw.Connection, connection: Connection, table: str) -> None:
+def _compare(source: apsw.Connection, connection: Connection, table: str, of: int, told: Progress | None) -> None:
     columns = columns_of(source, table)
-    mine = source.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY 1, 2")
-    for one, other in zip_longest(mine, _rows(connection, table, columns)):
+    mine = source.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {_order(table)}")
+    both = zip_longest(mine, _rows(connection, table, columns))
+    for one, other in _counted(both, "compared", table, of, told):
         if one != other:
             raise Mistake(f"the copy of {table} differs: {one!r} became {other!r}", "nothing was kept; report this")

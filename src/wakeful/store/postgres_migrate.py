@@ -21,6 +21,8 @@ _LOCK = 0x77616B65
 _TABLE = "CREATE TABLE IF NOT EXISTS schema (version BIGINT NOT NULL, minimum_reader BIGINT NOT NULL)"
 _MINIMUM = re.compile(r"^-- minimum_reader: (\d+)$", re.MULTILINE)
 
+_SCHEMA = "SELECT nspname FROM pg_namespace WHERE nspname = $1"
+
 _LOOK = """
 SELECT current_schema() AS schema, to_regclass('schema') IS NOT NULL AS ours,
     (SELECT min(t.tablename) FROM pg_tables t WHERE t.schemaname = current_schema()) AS stranger
@@ -33,7 +35,8 @@ def migrate(connection: psycopg.Connection[dict[str, object]], schema: str | Non
     newest = migrations[-1][0]
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock($1)", (_LOCK,))
-        if schema is not None:
+        # Who may not make schemas may have been given one.
+        if schema is not None and connection.execute(_SCHEMA, (schema,)).fetchone() is None:
             connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
         _refuse_foreign(connection)
         connection.execute(_TABLE)

@@ -1,206 +1,38 @@
-"""PostgreSQL behind the store's session: connections, transactions, and what a transaction holds.
+"""What a transaction in PostgreSQL is: one connection writes, in transactions that are as short as a verb.
 
 Laws:
-- One connection writes, in transactions that are as short as a verb; each thread that reads has one of its own, and
-  waits for nobody.
-- A connection that was lost is opened anew by whoever needs it next; what it was doing has failed, and says so.
-- Every connection notices a server that has gone silent within seconds (keepalives, `tcp_user_timeout`).
 - Wait only with empty hands. Who holds a lock already only tries for the next one, and where it is not to be had is
   `Crowded`: everything is put down, and begun again. (The fleet's money is waited for, as the last of all.)
+- What only writes is not waited for; what went wrong is told by the part of the transaction that it happened in.
+- What happened is told at the end, all at once: who is about to tell holds up whoever reads on, for as short as can be.
 """
 
 from __future__ import annotations
 
-import re
+import json
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cache
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg import RawCursor
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
-from psycopg.rows import dict_row
 
 from wakeful.core.errors import Busy, Mistake
-from wakeful.store.named_sql import Query, load_queries
 from wakeful.store.postgres_copy import backup
+from wakeful.store.postgres_link import Crowded as Crowded
+from wakeful.store.postgres_link import Link
+from wakeful.store.postgres_link import Reader as Reader
 from wakeful.store.postgres_migrate import migrate
-from wakeful.store.postgres_text import adapt
+from wakeful.store.postgres_place import Place as Place
+from wakeful.store.postgres_text import tabled
+from wakeful.store.postgres_wire import Answer
+from wakeful.store.postgres_wire import Connection as Connection
 from wakeful.store.session import CALL, Probe, Row
 
-# Silence for longer than this is the loss of the connection, not a slow answer.
-_PATIENCE = {
-    "connect_timeout": "5",
-    "keepalives": "1",
-    "keepalives_idle": "5",
-    "keepalives_interval": "2",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "10000",
-    "application_name": "wakeful",
-}
 
-# A transaction of ours that its engine has forgotten must not hold up the others.
-_SETTINGS = {"idle_in_transaction_session_timeout": "60s", "client_min_messages": "warning"}
-
-# The connection is gone, or as good as gone.
-_LOST = (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout)
-
-# Others were in the way: nothing was written, and the same may be tried again at once.
-_CROWD = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
-
-Connection = psycopg.Connection[Row]
-
-
-class Crowded(Busy):
-    """Others hold what this transaction needs beside what it has: it must begin again."""
-
-
-@cache
-def _queries() -> dict[str, Query]:
-    """`?1` is how the other dialect numbers its parameters; here it is `$1`."""
-    return {
-        name: Query(name, re.sub(r"\?(\d+)", r"$\1", query.text), query.parameters)
-        for name, query in load_queries("postgres").items()
-    }
-
-
-class Place:
-    """Where the store is, and how a connection to it is made."""
-
-    def __init__(self, dsn: str, schema: str | None, prepare: bool) -> None:
-        try:
-            named = conninfo_to_dict(dsn)
-        except psycopg.ProgrammingError as error:
-            said = str(error).strip()
-            raise Mistake(f"not an address of PostgreSQL: {said}", "write postgresql://user@host/database") from error
-        self.schema = schema
-        self.prepare = prepare
-        # For people: whatever else the address says may be secret.
-        self.name = f"{named.get('host') or 'localhost'}/{named.get('dbname') or ''}"
-        settings = dict(_SETTINGS) | ({"search_path": _quoted(schema)} if schema else {})
-        options = " ".join(f"-c {key}={value}" for key, value in settings.items())
-        mine = {**_PATIENCE, **{key: value for key, value in named.items() if value is not None}}
-        mine["options"] = f"{mine['options']} {options}" if mine.get("options") else options
-        self._conninfo = make_conninfo("", **mine)
-
-    def connect(self, *, read_only: bool = False) -> Connection:
-        connection: Connection = psycopg.connect(
-            self._conninfo,
-            autocommit=True,
-            row_factory=dict_row,
-            cursor_factory=RawCursor,
-            prepare_threshold=3 if self.prepare else None,
-        )
-        try:
-            adapt(connection)
-            if read_only:
-                connection.execute("SET default_transaction_read_only = on")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-
-def _quoted(schema: str) -> str:
-    """For the options of a connection, in which a blank ends a setting."""
-    name = '"' + schema.replace('"', '""') + '"'
-    return re.sub(r"([\\ ])", r"\\\1", name)
-
-
-class _Link:
-    """Named queries over one connection, which is opened when it is first needed and again when it was lost."""
-
-    def __init__(self, place: Place, *, read_only: bool) -> None:
-        self.place = place
-        self._read_only = read_only
-        self._connection: Connection | None = None
-        self._queries = _queries()
-        self.closed = False
-
-    @property
-    def connection(self) -> Connection:
-        connection = self._connection
-        if connection is None or connection.closed:
-            if self.closed:
-                raise Busy(f"the store at {self.place.name} was closed")
-            try:
-                connection = self._connection = self.place.connect(read_only=self._read_only)
-            except _LOST as error:
-                raise self._away(error) from error
-        return connection
-
-    def _away(self, error: Exception) -> Busy:
-        if isinstance(error, _CROWD):
-            return Crowded(f"others are at work on the same: {str(error).strip()}")
-        return Busy(f"the database {self.place.name} is away: {str(error).strip()}")
-
-    @property
-    def status(self) -> TransactionStatus:
-        known = self._connection
-        return TransactionStatus.UNKNOWN if known is None or known.closed else known.info.transaction_status
-
-    def execute(self, name: str, parameters: Row) -> RawCursor[Row]:
-        query = self._queries[name]
-        bindings = [parameters[key] for key in query.parameters]
-        try:
-            return self.connection.execute(query.text.encode(), bindings)  # type: ignore[return-value]
-        except _LOST as error:
-            raise self._away(error) from error
-
-    def say(self, statement: str) -> None:
-        """A word of transactions: BEGIN, COMMIT and the like, which need no plan."""
-        try:
-            self.connection.execute(statement.encode(), prepare=False)
-        except _LOST as error:
-            raise self._away(error) from error
-
-    def all(self, query: str, **parameters: Any) -> list[Row]:
-        return self.execute(query, parameters).fetchall()
-
-    def one(self, query: str, **parameters: Any) -> Row | None:
-        return self.execute(query, parameters).fetchone()
-
-    def close(self) -> None:
-        self.closed = True
-        if self._connection is not None:
-            self._connection.close()
-
-
-class Reader(_Link):
-    """A connection that only reads: each query sees what was committed when it was asked."""
-
-    def __init__(self, place: Place, log: int) -> None:
-        super().__init__(place, read_only=True)
-        self._log = log
-
-    def execute(self, name: str, parameters: Row) -> RawCursor[Row]:
-        if "settled" in self._queries[name].parameters:
-            row = self.execute("last_settled", {"log": self._log}).fetchone()
-            parameters = {**parameters, "settled": row["id"] if row else 0}
-        # Outside a snapshot a query stands alone; where the connection was lost before it, it is asked once more.
-        alone = self.status is not TransactionStatus.INTRANS
-        try:
-            return super().execute(name, parameters)
-        except Busy:
-            if alone and self._connection is not None and self._connection.closed and not self.closed:
-                return super().execute(name, parameters)
-            raise
-
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        self.say("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        try:
-            yield
-        finally:
-            if self.status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-                self.say("ROLLBACK")
-
-
-class PostgresSession(_Link):
+class PostgresSession(Link):
     """The writing connection of a store, and the readers beside it."""
 
     broken: type[Exception] = psycopg.IntegrityError
@@ -215,12 +47,19 @@ class PostgresSession(_Link):
         self.untouched = False
         # Whether the transaction holds locks that others may wait for.
         self.laden = False
-        # Whether it has said where it stands among the events.
-        self.logs = False
+        # Whether it is in the house.
+        self.housed = False
+        # What happened, to be told before the commit.
+        self._told: list[Row] = []
+        # Reads that were sent before they are asked for; what is written since may have made them wrong.
+        self._foreseen: dict[str, tuple[Row, Answer]] = {}
+        self._drawn: dict[tuple[str, int], Answer] = {}
+        # Called when something was undone: whoever remembers what was read meanwhile forgets it.
+        self.undone: Callable[[], None] = lambda: None
         self._local = threading.local()
         self._readers: list[Reader] = []
         try:
-            self._connection = place.connect()
+            self._wire = self.open()
             migrate(self.connection, place.schema)
             number = _number(self.connection)
             self.house, self.log = number << 8, (1 << 62) | (number % (1 << 24)) << 38
@@ -239,58 +78,136 @@ class PostgresSession(_Link):
     def alive(self) -> bool:
         return self.status is TransactionStatus.INTRANS
 
+    def begin(self) -> None:
+        self.say("BEGIN")
+        self.laden = self.housed = False
+        self._told.clear()
+
+    def commit(self) -> None:
+        answer = self.say("COMMIT")
+        self.settle()
+        if answer.tag != b"COMMIT":
+            raise Busy(f"the database {self.place.name} has undone what it was to commit")
+
+    def undo(self, told: int, *statements: str) -> None:
+        """Whatever state it is in. Where the connection was lost, so is the whole transaction, and nothing is to do."""
+        self._foreseen.clear()
+        self._drawn.clear()
+        del self._told[told:]
+        self.undone()
+        with suppress(Exception):
+            # What was sent has begun; how it ends matters no more.
+            self.settle()
+        if self.status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            # A lock that was had since is let go.
+            self.housed = False
+            with suppress(Busy):
+                for statement in statements:
+                    self.say(statement)
+                self.settle()
+
+    # -- what is held -------------------------------------------------------------------------------------
     def enter(self) -> None:
         """With all others who do the ordinary, and with nobody who changes the order of the house."""
+        if self.housed:
+            return
         if self.laden:
             self._try("try_house", house=self.house)
         else:
-            self.execute("enter_house", {"house": self.house})
+            self.write("enter_house", house=self.house)
+        self.housed = True
 
     def alone(self) -> None:
         """With nobody else, until the commit."""
         if self.laden:
             self._try("try_house_alone", house=self.house)
         else:
-            self.execute("have_house", {"house": self.house})
-        self.laden = True
+            self.write("have_house", house=self.house)
+        self.laden = self.housed = True
 
-    def hold(self, **whose: Any) -> None:
+    def hold(self, query: str, **whose: Any) -> None:
         """The addresses of all whom it concerns, until the commit."""
-        self.execute("try_addresses" if self.laden else "addresses", whose)
+        self.write(f"try_{query}" if self.laden else query, **whose)
         self.laden = True
 
     def purse(self) -> None:
         """The money of the fleet, where it is bounded: one looks into it at a time."""
         # Always the last that is waited for, so those who have it wait for nobody.
-        self.execute("hold_purse", {"purse": self.house + 1})
-
-    def enter_log(self) -> None:
-        """From here on nobody reads on behind what this transaction will have told."""
-        if not self.logs:
-            self.execute("enter_log", {"log": self.log})
-            self.logs = True
+        self.write("hold_purse", purse=self.house + 1)
 
     def _try(self, query: str, **parameters: Any) -> None:
-        row = self.execute(query, parameters).fetchone()
+        row = self.one(query, **parameters)
         if row is None or not row["had"]:
             raise Crowded("others are at work, and this has work of its own under way")
 
+    # -- what is told -------------------------------------------------------------------------------------
+    @property
+    def told(self) -> int:
+        return len(self._told)
+
+    def tell(self, event: Row) -> None:
+        self._told.append(event)
+
+    def tell_all(self) -> None:
+        """From here on nobody reads on behind what this transaction will have told."""
+        if self._told:
+            # Only ASCII: what the texts hold that PostgreSQL cannot is then written as JSON writes it.
+            self.write("put_event", log=self.log, rows=json.dumps(self._told, separators=(",", ":")))
+            self._told.clear()
+
+    # -- what is written and read -------------------------------------------------------------------------
+    def write(self, query: str, **parameters: Any) -> None:
+        self._foreseen.clear()
+        self.send(query, parameters)
+
     def run(self, query: str, **parameters: Any) -> int:
-        return self.execute(query, parameters).rowcount
+        self._foreseen.clear()
+        (answer,) = self.ask((query, parameters))
+        return answer.changed
 
     def insert(self, query: str, **parameters: Any) -> int | None:
-        row = self.execute(query, parameters).fetchone()
+        self._foreseen.clear()
+        row = self.one(query, **parameters)
         return None if row is None else int(row["id"])
 
-    def many(self, query: str, rows: Iterable[Row]) -> None:
-        compiled = self._queries[query]
-        bindings = [[row[key] for key in compiled.parameters] for row in rows]
-        if bindings:
-            try:
-                with self.connection.cursor() as cursor:
-                    cursor.executemany(compiled.text.encode(), bindings)
-            except _LOST as error:
-                raise self._away(error) from error
+    def inserts(self, query: str, rows: Sequence[Row]) -> list[int]:
+        """All at once; where not all could be, others were in the way."""
+        self._foreseen.clear()
+        found = self.all(query, rows=tabled(rows)) if rows else []
+        if len(found) < len(rows):
+            raise Crowded(f"{query}: others were quicker")
+        return [row["id"] for row in found]
+
+    def many(self, query: str, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        if self._queries[query].parameters == ("rows",):
+            self.write(query, rows=tabled(rows))
+            return
+        for row in rows:
+            self.write(query, **row)
+
+    def draw(self, query: str, count: int) -> None:
+        """So many numbers will be needed: they are sent for now. They stay good, whatever is written since."""
+        self._drawn[query, count] = self.send(query, {"count": count})
+
+    def drawn(self, query: str, count: int) -> list[int]:
+        answer = self._drawn.pop((query, count), None) or self.send(query, {"count": count})
+        self.settle()
+        return [row["id"] for row in self.wire.rows(answer)]
+
+    def foresee(self, query: str, **parameters: Any) -> None:
+        """This will be asked before anything is written: it is sent now, and answered with what is asked before it."""
+        self._foreseen[query] = (parameters, self.send(query, parameters))
+
+    def ask(self, *queries: tuple[str, Row]) -> list[Answer]:
+        answers = [self._answer(query, parameters) for query, parameters in queries]
+        self.settle()
+        return answers
+
+    def _answer(self, query: str, parameters: Row) -> Answer:
+        asked, answer = self._foreseen.get(query, (None, None))
+        return answer if answer is not None and asked == parameters else self.send(query, parameters)
 
     def reader(self) -> Reader:
         """The calling thread's own connection."""
@@ -322,24 +239,26 @@ class _Whole:
         self.site = site
 
     def __enter__(self) -> None:
-        self.session.say("BEGIN")
+        self.session.begin()
         self.session.depth = 1
-        self.session.laden = self.session.logs = False
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         session = self.session
         session.depth = 0
         try:
             if kind is None:
+                session.tell_all()
                 if session.probe:
+                    # Whoever looks in between finds everything done but the commit.
+                    session.settle()
                     session.probe("before", self.site)
-                session.say("COMMIT")
-        finally:
-            # After a commit there is nothing to undo; after anything else there may be, unless all is lost.
-            if session.status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-                with suppress(Busy):
-                    session.say("ROLLBACK")
-        if kind is None and session.probe:
+                session.commit()
+        except BaseException:
+            session.undo(0, "ROLLBACK")
+            raise
+        if kind is not None:
+            session.undo(0, "ROLLBACK")
+        elif session.probe:
             session.probe("after", self.site)
 
 
@@ -350,18 +269,20 @@ class _Part:
     is in: a savepoint, or the whole.
     """
 
-    __slots__ = ("session", "shared", "site")
+    __slots__ = ("session", "shared", "site", "told")
 
     def __init__(self, session: PostgresSession, site: str) -> None:
         self.session = session
         self.site = site
         self.shared = False
+        self.told = 0
 
     def __enter__(self) -> None:
         session = self.session
         self.shared = session.untouched
         session.untouched = self.site == CALL
         session.depth += 1
+        self.told = session.told
         if not self.shared:
             session.say("SAVEPOINT part")
 
@@ -369,13 +290,20 @@ class _Part:
         session = self.session
         session.depth -= 1
         session.untouched = False
-        # Where the connection was lost, the whole transaction is, and the savepoint with it.
-        if session.status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-            if kind is not None and (session.depth > 1 or not self.shared):
-                session.say("ROLLBACK TO part")
-                session.logs = False
-            if not self.shared:
+        if self.shared:
+            if kind is not None and session.depth > 1:
+                session.undo(self.told, "ROLLBACK TO part")
+            return
+        if kind is None:
+            try:
+                # What went wrong in this part is told by this part, and undone with it.
+                session.settle()
                 session.say("RELEASE part")
+                return
+            except BaseException:
+                session.undo(self.told, "ROLLBACK TO part", "RELEASE part")
+                raise
+        session.undo(self.told, "ROLLBACK TO part", "RELEASE part")
 
 
 def _number(connection: Connection) -> int:

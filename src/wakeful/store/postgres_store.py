@@ -12,26 +12,27 @@ Laws:
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from wakeful.core.agents import Agent, Fleet
+from wakeful.core.errors import Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.items import Item, NewItem, Observation
 from wakeful.core.ledger import Edges
 from wakeful.core.runs import Outcome
 from wakeful.core.wakes import Pause, Wake
 from wakeful.store.dueness import UNCLAIMED_FOR
-from wakeful.store.facts import Gathered, slot_limit
+from wakeful.store.postgres_deciding import PostgresDeciding, bounded
 from wakeful.store.postgres_session import Crowded, PostgresSession
-from wakeful.store.protocol import Admit, Decision, Finish, Forgotten, Order, Recorded, Settle, Skip, TaskEnd
-from wakeful.store.session import Reading, Row
-from wakeful.store.store import SqlStore
+from wakeful.store.postgres_text import tabled
+from wakeful.store.protocol import Admit, Decision, Finish, Forgotten, Order, Recorded, Renewed, Settle, Skip, TaskEnd
+from wakeful.store.recording import item_parameters
+from wakeful.store.rows import to_micros
+from wakeful.store.session import Row
 
 T = TypeVar("T")
 
@@ -43,11 +44,23 @@ def step_aside(turn: int) -> None:
     time.sleep(random.uniform(0, min(0.002 * 2**turn, 0.1)))
 
 
-class PostgresStore(SqlStore):
-    session: PostgresSession
-
+class PostgresStore(PostgresDeciding):
     def __init__(self, session: PostgresSession) -> None:
         super().__init__(session)
+        # Versions that this transaction handed out: another node may give the same numbers to something else.
+        self._versioned: set[str] = set()
+        session.undone = self._undone
+
+    def next_version(self, agent: str, version: int) -> int:
+        self._versioned.add(agent)
+        return super().next_version(agent, version)
+
+    def _undone(self) -> None:
+        for agent in self._versioned:
+            self._agents.pop(agent, None)
+            for pinned in [key for key in self._lifecycles if key[0] == agent]:
+                del self._lifecycles[pinned]
+        self._versioned.clear()
 
     def _together(self, site: str, verb: Callable[[], T], **concerned: Any) -> T:
         """Among others: with the addresses that are concerned."""
@@ -95,12 +108,26 @@ class PostgresStore(SqlStore):
         runs: Sequence[int | None] = (),
         items: Sequence[int | None] = (),
     ) -> None:
-        lists = {"names": names, "roles": roles, "runs": runs, "items": items}
-        self.session.hold(**{key: _listed(values) for key, values in lists.items()})
+        given = {"names": names, "roles": roles, "runs": runs, "items": items}
+        whose = {key: _listed(values) for key, values in given.items()}
+        # Most often it is one kind, and a shorter question.
+        kinds = [key for key, values in whose.items() if values]
+        short = {"names": "addresses_of_names", "runs": "addresses_of_runs"}
+        self.session.hold(short.get(kinds[0], "addresses") if len(kinds) == 1 else "addresses", **whose)
 
-    def event(self, kind: EventKind, at: datetime, **told: Any) -> None:
-        self.session.enter_log()
-        super().event(kind, at, **told)
+    def event(
+        self,
+        kind: EventKind,
+        at: datetime,
+        *,
+        agent: str | None = None,
+        wake: int | None = None,
+        run: int | None = None,
+        item: int | None = None,
+        fields: dict[str, Any] | None = None,
+    ) -> None:
+        told = {"kind": kind.value, "at": to_micros(at), "agent": agent, "wake": wake, "run": run, "item": item}
+        self.session.tell({**told, "fields": fields or {}})
 
     # -- what the operator says ---------------------------------------------------------------------------
     def declare(self, fleet: Fleet, now: datetime, *, boot: bool = False) -> list[str]:
@@ -113,7 +140,7 @@ class PostgresStore(SqlStore):
 
     def number_slots(self) -> None:
         for query in ("forget_slots", "number_slots"):
-            self.session.execute(query, {})
+            self.session.write(query)
 
     def set(self, agent: str, settings: dict[str, Any], by: str, now: datetime) -> Agent:
         return self._alone("set", lambda: super(PostgresStore, self).set(agent, settings, by, now))
@@ -135,6 +162,31 @@ class PostgresStore(SqlStore):
             return self._together("record", lambda: verb(items, now))
         return self._again(lambda: verb(items, now))
 
+    def record_all(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:
+        """In one statement, where none of them needs another."""
+        if len(items) < 2 or any(item.depends_on for item in items):
+            return super().record_all(items, now)
+        try:
+            made = self.session.all("put_items", rows=tabled([item_parameters(item, now, 0) for item in items]))
+        except self.session.broken as error:
+            if not self.session.unreferenced(error):
+                raise
+            raise self._unknown(items) from error
+        keyed = {row["dedupe"]: row["id"] for row in made if row["dedupe"] is not None}
+        keyless = iter([row["id"] for row in made if row["dedupe"] is None])
+        recorded = []
+        for item in items:
+            id = next(keyless) if item.dedupe is None else keyed.pop(item.dedupe, None)
+            recorded.append(self.known(item) if id is None else Recorded(id=id))
+        return recorded
+
+    def _unknown(self, items: Sequence[NewItem]) -> Unknown:
+        """Whom one of these is for, who is not there."""
+        names = dict.fromkeys(item.agent for item in items if item.agent is not None)
+        found = self.session.reader().lists(*(("address_row", {"name": name}) for name in names))
+        missing = next((name for name, rows in zip(names, found, strict=True) if not rows), None)
+        return Unknown(f"no agent is called {missing}")
+
     def observe(self, source: str, agent: str, observed: Sequence[Observation] | None, now: datetime) -> Edges:
         verb = super().observe
         return self._together("observe", lambda: verb(source, agent, observed, now), names=[agent])
@@ -152,37 +204,6 @@ class PostgresStore(SqlStore):
         verb = super().skip
         return self._together("skip", lambda: verb(wake, reason, admit, skip, now), **_concerned([wake]))
 
-    def gather(self, session: Reading, wake: Wake, row: Row, now: datetime) -> Gathered:
-        """Where a decision rests on the facts, a slot that is told to be free is one that we have."""
-        if session is not self.session:
-            return super().gather(session, wake, row, now)
-        limits = self.read_agent(row).limits
-        if limits.fleet_usd_per_day is not None or limits.fleet_tokens_per_day is not None:
-            self.session.purse()
-        gathered = super().gather(session, wake, row, now)
-        limit, facts = slot_limit(limits, wake.pool), gathered.facts
-        if facts.slots_taken >= limit or facts.open_run is not None or facts.moot is not None:
-            return gathered
-        taken = self._taken(wake.pool.value, limit)
-        return gathered if taken < limit else replace(gathered, facts=replace(facts, slots_taken=taken))
-
-    def _taken(self, pool: str, limit: int) -> int:
-        slot = self.session.execute("take_slot", {"pool": pool, "slots": limit}).fetchone()
-        if slot is None:
-            return limit
-        if not slot["crowded"]:
-            return 0
-        # The fleet has fewer slots than it had, and runs are still open in those that are gone: one at a time.
-        self.session.purse()
-        counted = self.session.execute("count_pool", {"pool": pool}).fetchone()
-        return limit if counted is None else int(counted["taken"])
-
-    def _admit(self, id: int, wake: Wake, gathered: Gathered, charge: bool, now: datetime) -> int | None:
-        run = super()._admit(id, wake, gathered, charge, now)
-        if run is None:
-            raise Crowded(f"the slot for wake {id} was taken by another")
-        return run
-
     # -- runs ---------------------------------------------------------------------------------------------
     def claim(self, node: str, now: datetime, lease: timedelta, *, limit: int = 100) -> list[Order]:
         verb = super().claim
@@ -193,9 +214,16 @@ class PostgresStore(SqlStore):
         self.session.laden = True
         return value
 
-    def renew(self, node: str, runs: Sequence[tuple[int, int]], now: datetime, lease: timedelta) -> list[int]:
+    def renew(self, node: str, runs: Sequence[tuple[int, int]], now: datetime, lease: timedelta) -> Renewed:
         verb = super().renew
-        return self._again(lambda: verb(node, sorted(runs), now, lease))
+        return self._again(lambda: verb(node, runs, now, lease))
+
+    def renew_node(self, **asked: Any) -> Row:
+        return super().renew_node(**asked, log=self.session.log)
+
+    def orphans(self, now: datetime, *, limit: int = 100) -> list[tuple[int, int]]:
+        verb = super().orphans
+        return self._together("orphans", lambda: self._laden(verb(now, limit=limit)))
 
     def finish(self, ends: Sequence[Finish], settle: Settle, now: datetime) -> list[Outcome]:
         verb = super().finish
@@ -217,13 +245,11 @@ class PostgresStore(SqlStore):
         verb = super().expire
         return self._together("expire", lambda: self._laden(verb(now, unclaimed_for=unclaimed_for)))
 
-    def money_back(self, row: Row, usd: int, tokens: int, now: datetime) -> None:
-        if usd < 0 or tokens < 0:
-            limits = self.read_agent(self._row("agent_row", agent=row["agent"])).limits
-            if limits.fleet_usd_per_day is not None or limits.fleet_tokens_per_day is not None:
-                # Who is refused for want of this money either sees it back, or is seen waiting for it.
-                self.session.purse()
-        super().money_back(row, usd, tokens, now)
+    def money_back(self, row: Row, agent: Agent, usd: int, tokens: int, now: datetime) -> None:
+        if (usd < 0 or tokens < 0) and bounded(agent.limits):
+            # Who is refused for want of this money either sees it back, or is seen waiting for it.
+            self.session.purse()
+        super().money_back(row, agent, usd, tokens, now)
 
     # -- tasks and steps ----------------------------------------------------------------------------------
     def change_task(self, task: int, change: str, by: str, now: datetime, *, reason: str = "") -> Item:
@@ -247,5 +273,5 @@ def _concerned(wakes: Sequence[Wake]) -> dict[str, Sequence[Any]]:
     }
 
 
-def _listed(values: Sequence[Any]) -> str:
-    return json.dumps(sorted({value for value in values if value is not None}))
+def _listed(values: Sequence[Any]) -> list[Any]:
+    return sorted({value for value in values if value is not None})

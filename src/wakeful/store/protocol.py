@@ -26,8 +26,13 @@ from wakeful.core.orders import Order as Order
 from wakeful.core.runs import Ending, Outcome, Run
 from wakeful.core.runs import TaskEnd as TaskEnd
 from wakeful.core.settlement import Settlement
-from wakeful.core.standing import Spend, Standing
-from wakeful.core.wakes import Cause, Pause, Subject, Verdict, Wake
+from wakeful.core.standing import Standing
+from wakeful.core.wakes import Pause, Verdict, Wake
+from wakeful.store.listed import AgentRow as AgentRow
+from wakeful.store.listed import Attempt as Attempt
+from wakeful.store.listed import NodeRow as NodeRow
+from wakeful.store.listed import RunRow as RunRow
+from wakeful.store.listed import WakeRow as WakeRow
 
 T = TypeVar("T")
 
@@ -78,27 +83,15 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """A run as it is listed."""
+class Renewed:
+    """What a node hears when it says that it is there."""
 
-    id: int
-    agent: str
-    wake: int
-    cause: Cause
-    subject: Subject
-    state: str
-    epoch: int
-    attempt: int
-    node: str | None
-    outcome: Outcome | None
-    reason: str
-    summary: str
-    admitted_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    spend: Spend
-    shown: tuple[int, ...] = ()
-    tasks: tuple[int, ...] = ()
+    # Of the runs that it named, those that are still its own.
+    runs: tuple[int, ...] = ()
+    # The earliest instant at which anything asks for a decision; `now` or earlier when something does already.
+    next_at: datetime | None = None
+    # Up to where the events can be read on from; it moves with every change that is told.
+    last_event: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,24 +105,6 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRow:
-    """An agent as it is listed: where it stands and what it is doing, in one read."""
-
-    agent: Agent
-    version: int
-    standing: Standing
-    # Names of the live settings that replace what was declared.
-    overrides: tuple[str, ...]
-    run: RunRow | None
-    # What holds it: its own pauses and those of its address and of the fleet, the strongest first.
-    pauses: tuple[Pause, ...]
-    # The oldest of its waiting wakes, with the guard that it waits for.
-    waiting: WakeRow | None
-    unread: int
-    open_tasks: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
     """What a sweep of the past removed; `more` says that there was more than one sweep takes."""
 
@@ -138,32 +113,6 @@ class Forgotten:
     items: int = 0
     events: int = 0
     more: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WakeRow:
-    """A wake as it is listed, with the last verdict on it."""
-
-    wake: Wake
-    state: str
-    guard: str | None
-    reason: str
-    retry_at: datetime | None
-    joined: int | None
-    run: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One try at a task; `counted` is false for an end that we brought about ourselves."""
-
-    run: int
-    started_at: datetime
-    ended_at: datetime | None
-    outcome: Outcome | None
-    counted: bool
-    exit_code: int | None
-    error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,8 +180,23 @@ class Store(Protocol):
         """Take admitted runs for this node: epoch and lease are set, the inbox to be shown is held. This is the
         recorded start, before any process exists. One transaction."""
 
-    def renew(self, node: str, runs: Sequence[tuple[int, int]], now: datetime, lease: timedelta) -> list[int]:
-        """Extend the leases of (run, epoch) pairs; returns the runs that are still ours. One transaction."""
+    def join(self, node: str, host: str, url: str, now: datetime, lease: timedelta) -> None:
+        """An engine begins its work under that name. Another one of the name on another host, seen within its lease
+        and not gone, is a `Conflict`. One transaction."""
+
+    def leave(self, node: str, now: datetime) -> None:
+        """It has ended its work; runs that it held keep their leases. One transaction."""
+
+    def renew(self, node: str, runs: Sequence[tuple[int, int]], now: datetime, lease: timedelta) -> Renewed:
+        """The node is there: it is seen, and the leases of (run, epoch) pairs are extended. Of a node without runs
+        this is one query. One transaction."""
+
+    def orphans(self, now: datetime, *, limit: int = 100) -> list[tuple[int, int]]:
+        """(run, epoch) of runs whose lease has run out, held until the commit: whoever asks ends them in the same
+        transaction. What somebody else is ending is left out."""
+
+    def keep_output(self, run: int, stream: str, data: bytes) -> None:
+        """Add to what is kept of a run's output (or briefing) for those who cannot read its folder. One transaction."""
 
     def finish(self, ends: Sequence[Finish], settle: Settle, now: datetime) -> list[Outcome]:
         """End runs: outcome, position, streaks, gates, totals, items, tasks, events and `due_at` at once.
@@ -283,6 +247,12 @@ class Store(Protocol):
     # -- reading: never blocks and is never blocked -------------------------------------------------------
     def overview(self, *, agent: str | None = None, after: str = "", limit: int = 1000) -> list[AgentRow]:
         """The live agents by name, each with all that a listing tells, in a few reads however many there are."""
+
+    def nodes(self, now: datetime) -> list[NodeRow]:
+        """Every node that is known, by name."""
+
+    def output(self, run: int, stream: str, offset: int, limit: int) -> tuple[bytes, int]:
+        """A piece of what `keep_output` was given, and how much there is; an `offset` below 0 counts from the end."""
 
     def stopping(self, node: str) -> list[Stop]:
         """The runs of that node which somebody wants ended."""
@@ -353,11 +323,15 @@ class Store(Protocol):
 class Access(Protocol):
     """A store as coroutines reach it. The same verbs; what differs is only who waits for whom."""
 
-    async def write(self, verb: Callable[[Store], T]) -> T:
-        """Call the store under its lock; committed when this returns. Several verbs in one call are one transaction."""
+    async def write(self, verb: Callable[[Store], T], *, quiet: bool = False) -> T:
+        """Call the store under its lock; committed when this returns. Several verbs in one call are one transaction.
+        Nobody is told of a `quiet` one."""
 
     async def read(self, verb: Callable[[Store], T]) -> T:
         """Call reading verbs; sees what is committed."""
 
     def watch(self, told: Callable[[], None]) -> None:
         """`told` is called on this event loop after every commit, ours or another's; a hint that may be repeated."""
+
+    def tell(self) -> None:
+        """Whoever watches here is told, as after a commit."""

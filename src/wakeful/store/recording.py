@@ -25,15 +25,18 @@ FIRST_GENERATION = "1"
 class Recording(SqlBase):
     def record(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:
         with self.session.transaction("record"):
-            return [self._record_one(item, now) for item in items]
+            return self.record_all(items, now)
 
-    def _record_one(self, item: NewItem, now: datetime) -> Recorded:
+    def record_all(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:
+        return [self.record_one(item, now) for item in items]
+
+    def record_one(self, item: NewItem, now: datetime) -> Recorded:
         waits_for, blocked = self._needs(item) if item.depends_on else (0, "")
-        id = self._insert(_parameters(item, now, waits_for))
+        id = self._insert(item_parameters(item, now, waits_for))
         if id is None:
-            return self._known(item)
+            return self.known(item)
         for needs in item.depends_on:
-            self.session.run("put_dependency", item=id, needs=needs)
+            self.session.write("put_dependency", item=id, needs=needs)
         if blocked:
             self._block(id, blocked)
         return Recorded(id=id)
@@ -46,7 +49,7 @@ class Recording(SqlBase):
                 raise
             raise Unknown(f"no agent is called {parameters['agent']}") from error
 
-    def _known(self, item: NewItem) -> Recorded:
+    def known(self, item: NewItem) -> Recorded:
         """The item that came before under the same key; it must be the same item."""
         row = self.session.one("item_by_dedupe", dedupe=item.dedupe)
         if row is None:
@@ -70,7 +73,7 @@ class Recording(SqlBase):
         return waits_for, blocked
 
     def _block(self, id: int, reason: str) -> None:
-        self.session.run(
+        self.session.write(
             "change_task_state", item=id, state=State.blocked.value, error=reason, closed_at=None, again=False
         )
 
@@ -86,7 +89,7 @@ class Recording(SqlBase):
             for id in found.changed:
                 self._change(rows[id], seen[id], now)
             for id in found.gone:
-                self.session.run("close_mirrored", item=rows[id]["id"], now=to_micros(now))
+                self.session.write("close_mirrored", item=rows[id]["id"], now=to_micros(now))
                 fields = {"source": source, "external_id": id}
                 self.event(EventKind.gone, now, agent=agent, item=rows[id]["id"], fields=fields)
             return found
@@ -101,12 +104,12 @@ class Recording(SqlBase):
             source=source,
             not_before=thing.not_before,
         )
-        parameters = _parameters(item, now, 0)
+        parameters = item_parameters(item, now, 0)
         parameters.update(external_id=thing.external_id, fingerprint=thing.fingerprint)
         self._insert(parameters)
 
     def _change(self, row: Row, thing: Observation, now: datetime) -> None:
-        self.session.run(
+        self.session.write(
             "change_mirrored",
             item=row["id"],
             fingerprint=thing.fingerprint,
@@ -121,7 +124,7 @@ def role_target(role: str | None) -> str:
     return f"role:{role}"
 
 
-def _parameters(item: NewItem, now: datetime, waits_for: int) -> Row:
+def item_parameters(item: NewItem, now: datetime, waits_for: int) -> Row:
     message = item.kind is Kind.message
     if message and item.agent is None:
         raise Mistake("a message needs an agent", "name the agent that it is for")

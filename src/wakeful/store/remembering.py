@@ -13,7 +13,6 @@ from wakeful.core.standing import Standing
 from wakeful.core.wakes import Subject
 from wakeful.store.rows import from_micros
 from wakeful.store.session import Reading, Row
-from wakeful.store.steps import beat_subject
 
 Steps = dict[int | None, dict[str, str | None]]
 
@@ -26,25 +25,19 @@ RESTLESS_UNANSWERED = 2
 RESTLESS_SHOWN = 3
 
 
-def last_words(session: Reading, agent: str) -> str | None:
+def last_words(row: Row) -> str | None:
     """What came of the agent's last run: its outcome, and what it said or what was wrong."""
-    row = session.one("last_run", agent=agent)
-    if row is None:
+    if row["ended_outcome"] is None:
         return None
-    said = row["summary"] or row["reason"]
-    return f"{row['outcome']}: {said}" if said else str(row["outcome"])
+    said = row["ended_summary"] or row["ended_reason"]
+    return f"{row['ended_outcome']}: {said}" if said else str(row["ended_outcome"])
 
 
-def recorded_steps(session: Reading, run: Run, beat: int) -> Steps:
-    """The steps of each task of the run, or of its beat; whoever has none is not in it."""
+def recorded_steps(rows: list[Row]) -> Steps:
+    """The steps of each task of a run, or of its beat; whoever has none is not in it."""
     steps: Steps = {}
-    if run.subject is Subject.task:
-        for row in session.all("task_steps", run=run.id):
-            steps.setdefault(row["item"], {})[row["name"]] = row["result"]
-    elif run.subject is Subject.beat:
-        found = {row["name"]: row["result"] for row in session.all("step_rows", subject=beat_subject(run.agent, beat))}
-        if found:
-            steps[None] = found
+    for row in rows:
+        steps.setdefault(row["item"], {})[row["name"]] = row["result"]
     return steps
 
 

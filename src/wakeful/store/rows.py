@@ -13,7 +13,7 @@ from wakeful.core.lifecycle import Position
 from wakeful.core.runs import Outcome, Run
 from wakeful.core.standing import Spend, Standing
 from wakeful.core.wakes import RANKS, Cause, Pause, Subject, Wake
-from wakeful.store.protocol import Attempt, RunRow, WakeRow
+from wakeful.store.protocol import Attempt, NodeRow, RunRow, WakeRow
 from wakeful.store.session import Row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -99,6 +99,18 @@ def to_item(row: Row) -> Item:
 
 def to_priority(rank: int) -> Priority:
     return _PRIORITIES[rank]
+
+
+_WAKE = (
+    *("id", "agent", "role", "cause", "subject", "requested_at", "sender", "reason", "item", "task", "source"),
+    *("by_run", "root", "depth", "lineage_usd", "slot", "attempt", "charged"),
+)
+_WAKE_OF_RUN = tuple((key, f"wake_{key}") for key in _WAKE)
+
+
+def to_wake_of_run(row: Row) -> Wake:
+    """From the columns that a run's row has for its wake."""
+    return to_wake({key: row[column] for key, column in _WAKE_OF_RUN})
 
 
 def to_wake(row: Row) -> Wake:
@@ -196,6 +208,19 @@ def to_run_row(row: Row) -> RunRow:
         spend=Spend(usd=row["spent_usd"], tokens=row["spent_tokens"]),
         shown=tuple(json.loads(row["shown"])),
         tasks=tuple(json.loads(row["tasks"])),
+    )
+
+
+def to_node_row(row: Row) -> NodeRow:
+    return NodeRow(
+        name=row["name"],
+        host=row["host"],
+        url=row["url"],
+        since=from_micros(row["since"]),
+        seen_at=from_micros(row["seen_at"]),
+        left_at=moment_or_none(row["left_at"]),
+        alive=bool(row["alive"]),
+        runs=row["runs"],
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from wakeful.core.errors import Stale
 from wakeful.core.events import EventKind
 from wakeful.core.runs import Run
 from wakeful.core.wakes import Cause, Subject
@@ -14,68 +14,84 @@ from wakeful.store.declaring import Declaring
 from wakeful.store.dueness import UNCLAIMED_FOR
 from wakeful.store.protocol import Order
 from wakeful.store.remembering import journal_for, last_words, recorded_steps
-from wakeful.store.rows import to_item, to_micros, to_pause, to_run, to_standing, to_wake
+from wakeful.store.rows import to_item, to_micros, to_pause, to_run, to_standing, to_wake_of_run
 from wakeful.store.session import Row
 
 # The most messages that one run is shown; the rest stays for the next one.
 MOST_SHOWN = 100
 
 
+class _Claimed(NamedTuple):
+    """A run that is about to start, with all that is to be known of it before anything is written."""
+
+    row: Row
+    agent_row: Row
+    items: list[Row]
+    tasks: list[Row]
+    steps: list[Row]
+
+
 class Running(Declaring):
     def claim(self, node: str, now: datetime, lease: timedelta, *, limit: int = 100) -> list[Order]:
         with self.session.transaction("claim"):
-            self.session.run("put_node", node=node, now=to_micros(now))
-            orders = []
-            for row in self.session.all("admitted_runs", limit=limit):
-                items = self._inbox(row, now)
-                if not items and self._needs_items(row):
-                    # A replica took what rang: nobody is paid to look at an empty inbox.
-                    self.void_run(row["id"], row["epoch"], now)
-                else:
-                    orders.append(self._start(row, items, node, now, lease))
-            return orders
+            orders: dict[int, Order] = {}
+            rows = self.session.all("admitted_runs", limit=limit)
+            for apart in _apart(rows):
+                started = []
+                for claimed in self._read_claims(apart, now):
+                    if not claimed.items and _needs_items(claimed.row):
+                        # A replica took what rang: nobody is paid to look at an empty inbox.
+                        self.void_run(claimed.row["id"], claimed.row["epoch"], now)
+                    else:
+                        started.append(claimed)
+                made = [self._order(claimed, now) for claimed in started]
+                self._start(started, made, node, now, lease)
+                orders.update((order.run.id, order) for order in made)
+            return [orders[row["id"]] for row in rows if row["id"] in orders]
 
-    def _inbox(self, row: Row, now: datetime) -> list[Row]:
-        if row["subject"] == Subject.task:
-            return []
-        return self.session.all(
-            "items_to_show", agent=row["agent"], address=row["address"], now=to_micros(now), limit=MOST_SHOWN
-        )
+    def _read_claims(self, rows: list[Row], now: datetime) -> list[_Claimed]:
+        found = iter(self.session.lists(*(asked for row in rows for asked in _asked(row, now))))
+        claims = []
+        for row in rows:
+            (agent_row,), what = next(found), next(found)
+            on_task = row["subject"] == Subject.task
+            steps = [] if row["subject"] == Subject.inbox else next(found)
+            claims.append(_Claimed(row, agent_row, [] if on_task else what, what if on_task else [], steps))
+        return claims
 
-    def _needs_items(self, row: Row) -> bool:
-        return row["cause"] in (Cause.peer, Cause.news) or (
-            row["cause"] == Cause.operator and row["subject"] == Subject.inbox and row["item"] is not None
-        )
-
-    def _start(self, row: Row, items: list[Row], node: str, now: datetime, lease: timedelta) -> Order:
-        self.session.run("next_epoch", agent=row["agent"])
-        until = to_micros(now + lease)
-        self.session.run(
-            "start_run", run=row["id"], agent=row["agent"], node=node, now=to_micros(now), lease_until=until
-        )
-        standing = self._row("standing_row", agent=row["agent"])
-        agent = self.read_agent(self._row("agent_row", agent=row["agent"]))
-        run = replace(to_run(row), epoch=standing["epoch"], started_at=now)
-        stands = to_standing(standing)
-        journal = journal_for(self.session, run, agent, stands, now)
-        for item in items:
-            self.session.run("show_item", run=run.id, item=item["id"], fingerprint=item["fingerprint"])
-            self.session.run("hold_item", run=run.id, item=item["id"])
-        tasks = self.session.all("tasks_of_run", run=run.id) if run.subject is Subject.task else []
-        self._tell_start(run, node, items, tasks, now)
+    def _order(self, claimed: _Claimed, now: datetime) -> Order:
+        row, agent_row = claimed.row, claimed.agent_row
+        agent, standing = self.read_agent(agent_row), to_standing(agent_row)
+        run = replace(to_run(row), epoch=agent_row["epoch"] + 1, started_at=now)
         return Order(
             run=run,
             agent=agent,
-            standing=stands,
-            items=tuple(to_item(item) for item in items),
-            tasks=tuple(to_item(task) for task in tasks),
-            wake=to_wake(self._row("wake_row", wake=run.wake)),
+            standing=standing,
+            items=tuple(to_item(item) for item in claimed.items),
+            tasks=tuple(to_item(task) for task in claimed.tasks),
+            wake=to_wake_of_run(row),
             deadline=now + agent.wall_clock(run.subject),
-            beat=standing["beat"],
-            last=last_words(self.session, run.agent),
-            steps=recorded_steps(self.session, run, standing["beat"]),
-            journal=journal,
+            beat=agent_row["beat"],
+            last=last_words(agent_row),
+            steps=recorded_steps(claimed.steps),
+            journal=journal_for(self.session, run, agent, standing, now),
         )
+
+    def _start(self, started: list[_Claimed], orders: list[Order], node: str, now: datetime, lease: timedelta) -> None:
+        runs = [order.run for order in orders]
+        self.session.many("next_epoch", [{"agent": run.agent, "epoch": run.epoch} for run in runs])
+        length = lease // timedelta(microseconds=1)
+        common = {"node": node, "now": to_micros(now), "lease": length}
+        self.session.many("start_run", [{"run": run.id, "epoch": run.epoch, **common} for run in runs])
+        shown = [
+            {"run": claimed.row["id"], "item": item["id"], "fingerprint": item["fingerprint"]}
+            for claimed in started
+            for item in claimed.items
+        ]
+        self.session.many("show_item", shown)
+        self.session.many("hold_item", shown)
+        for claimed, run in zip(started, runs, strict=True):
+            self._tell_start(run, node, claimed.items, claimed.tasks, now)
 
     def _tell_start(self, run: Run, node: str, items: list[Row], tasks: list[Row], now: datetime) -> None:
         fields = {
@@ -90,22 +106,6 @@ class Running(Declaring):
         }
         self.event(EventKind.started, now, agent=run.agent, wake=run.wake, run=run.id, fields=fields)
 
-    def _row(self, query: str, **parameters: object) -> Row:
-        row = self.session.one(query, **parameters)
-        if row is None:
-            raise Stale(f"{query}: no row for {parameters}")
-        return row
-
-    def renew(self, node: str, runs: Sequence[tuple[int, int]], now: datetime, lease: timedelta) -> list[int]:
-        until = to_micros(now + lease)
-        with self.session.transaction("renew"):
-            self.session.run("put_node", node=node, now=to_micros(now))
-            return [
-                run
-                for run, epoch in runs
-                if self.session.run("renew_run", run=run, epoch=epoch, node=node, lease_until=until)
-            ]
-
     def void(self, run: int, epoch: int, now: datetime) -> None:
         with self.session.transaction("void"):
             self.void_run(run, epoch, now)
@@ -118,3 +118,37 @@ class Running(Declaring):
             pauses = self.session.all("expired_pauses", now=to_micros(now))
             self.lift([to_pause(row) for row in pauses], "time", now)
             return [run["id"] for run in runs]
+
+
+def _asked(row: Row, now: datetime) -> Iterator[tuple[str, Row]]:
+    """The reads of one claim, in the order in which they are answered."""
+    run = {"run": row["id"]}
+    yield "run_agent", run
+    if row["subject"] == Subject.task:
+        yield "tasks_of_run", run
+        yield "task_steps", run
+    else:
+        inbox = {"agent": row["agent"], "address": row["address"], "now": to_micros(now), "limit": MOST_SHOWN}
+        yield "items_to_show", inbox
+        if row["subject"] == Subject.beat:
+            yield "beat_steps", run
+
+
+def _needs_items(row: Row) -> bool:
+    return row["cause"] in (Cause.peer, Cause.news) or (
+        row["cause"] == Cause.operator and row["subject"] == Subject.inbox and row["wake_item"] is not None
+    )
+
+
+def _apart(rows: list[Row]) -> list[list[Row]]:
+    """Those that share an inbox one after the other: what the first holds is not shown to the next."""
+    groups: list[list[Row]] = []
+    nexts: dict[str, int] = {}
+    for row in rows:
+        names = () if row["subject"] == Subject.task else (row["agent"], row["address"])
+        at = max((nexts.get(name, 0) for name in names), default=0)
+        nexts.update(dict.fromkeys(names, at + 1))
+        if at == len(groups):
+            groups.append([])
+        groups[at].append(row)
+    return groups

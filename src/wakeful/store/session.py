@@ -5,7 +5,7 @@ A second database is one more implementation of this seam, and one more folder o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +23,8 @@ CALL = "call"
 class Reading(Protocol):
     def one(self, query: str, **parameters: Any) -> Row | None: ...
     def all(self, query: str, **parameters: Any) -> list[Row]: ...
+    def lists(self, *queries: tuple[str, Row]) -> list[list[Row]]:
+        """What each of these finds; they are asked together where that is quicker."""
 
 
 class Looking(Reading, Protocol):
@@ -44,13 +46,21 @@ class Session(Reading, Protocol):
     def transaction(self, site: str) -> AbstractContextManager[None]:
         """All or nothing; inside another transaction, all or nothing of its own part."""
 
+    def write(self, query: str, **parameters: Any) -> None:
+        """Execute, and ask nothing back; what goes wrong may be told later, but not after the transaction."""
+
     def run(self, query: str, **parameters: Any) -> int:
         """Execute; the number of rows that changed."""
 
     def insert(self, query: str, **parameters: Any) -> int | None:
         """Execute an insert that returns the new row's id; None when a conflict let it pass."""
 
-    def many(self, query: str, rows: Iterable[Row]) -> None: ...
+    def inserts(self, query: str, rows: Sequence[Row]) -> list[int]:
+        """Execute for each, in order; the ids of the new rows."""
+
+    def many(self, query: str, rows: Sequence[Row]) -> None:
+        """Execute for each, in any order; a database may take them all at once."""
+
     def reader(self) -> Looking:
         """Reads what was committed; it never waits for a writer, nor holds one up."""
 

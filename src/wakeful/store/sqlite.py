@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,9 @@ class _Connection:
                 self._columns[query] = columns
             rows.append(dict(zip(columns, row, strict=True)))
         return rows
+
+    def lists(self, *queries: tuple[str, Row]) -> list[list[Row]]:
+        return [self.all(query, **parameters) for query, parameters in queries]
 
     def one(self, query: str, **parameters: Any) -> Row | None:
         rows = self.all(query, **parameters)
@@ -142,6 +145,10 @@ class SqliteSession(_Connection):
     def alive(self) -> bool:
         return self.connection.in_transaction
 
+    def write(self, query: str, **parameters: Any) -> None:
+        for _ in self._execute(query, parameters):
+            pass
+
     def run(self, query: str, **parameters: Any) -> int:
         before = self.connection.total_changes()
         for _ in self._execute(query, parameters):
@@ -153,10 +160,20 @@ class SqliteSession(_Connection):
         self._execute(query, parameters)
         return self.connection.last_insert_rowid() if self.connection.changes() else None
 
-    def many(self, query: str, rows: Iterable[Row]) -> None:
-        compiled = self._queries[query]
-        bindings = (tuple([row[key] for key in compiled.parameters]) for row in rows)
-        self.connection.executemany(compiled.text, bindings)
+    def inserts(self, query: str, rows: Sequence[Row]) -> list[int]:
+        ids = []
+        for row in rows:
+            self._execute(query, row)
+            ids.append(self.connection.last_insert_rowid())
+        return ids
+
+    def many(self, query: str, rows: Sequence[Row]) -> None:
+        if len(rows) == 1:
+            self.write(query, **rows[0])
+        elif rows:
+            names = self._queries[query].parameters
+            bindings = [tuple([row[name] for name in names]) for row in rows]
+            self.connection.executemany(self._queries[query].text, bindings)
 
     def reader(self) -> Reader:
         """The calling thread's own read-only connection."""

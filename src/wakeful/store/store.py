@@ -10,18 +10,21 @@ from wakeful.core.errors import Unknown
 from wakeful.core.items import Item
 from wakeful.core.standing import Standing
 from wakeful.core.wakes import Pause, Wake
-from wakeful.store.deciding import Deciding, candidates, target_of
+from wakeful.store.deciding import Deciding, candidates
 from wakeful.store.dueness import Dueness
+from wakeful.store.joining import Joining
 from wakeful.store.keeping import Keeping
 from wakeful.store.listing import Listing
+from wakeful.store.opinions import target_of
 from wakeful.store.protocol import Attempt, RunRow, Why
+from wakeful.store.publishing import Publishing
 from wakeful.store.recording import Recording
 from wakeful.store.rows import to_attempt, to_item, to_pause, to_run_row, to_standing
 from wakeful.store.stopping import Stopping
 from wakeful.store.tasking import Tasking
 
 
-class SqlStore(Recording, Dueness, Listing, Deciding, Stopping, Tasking, Keeping):
+class SqlStore(Recording, Dueness, Listing, Deciding, Joining, Stopping, Publishing, Tasking, Keeping):
     """The whole protocol over one session. Reads go through the session's readers and see what is committed."""
 
     def agents(self, *, removed: bool = False) -> list[Agent]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from wakeful.core.errors import Mistake, Stale, Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.items import TERMINAL, Item, Kind, State
-from wakeful.store.finishing import Finishing
+from wakeful.store.finishing import Finishing, still_open
 from wakeful.store.rows import to_item, to_micros
 from wakeful.store.steps import beat_subject, task_subject
 
@@ -29,7 +29,7 @@ class Tasking(Finishing):
             state = _CHANGES[change]
             self._may(item, change)
             terminal = state in TERMINAL
-            self.session.run(
+            self.session.write(
                 "change_task_state",
                 item=task,
                 state=state.value,
@@ -38,9 +38,9 @@ class Tasking(Finishing):
                 again=int(change == "retry"),
             )
             if terminal:
-                self.task_closed(task, state)
+                self.tasks_closed([(task, state)])
             else:
-                self.session.run("unblock_dependents", item=task)
+                self.session.write("unblock_dependents", item=task)
             fields = {"change": change, "by": by, "from": item.state.value, "state": state.value}
             self.event(EventKind.task_changed, now, agent=item.agent, item=task, fields=fields)
             return self._task(task)
@@ -69,11 +69,11 @@ class Tasking(Finishing):
         task: int | None = None,
     ) -> None:
         with self.session.transaction("save_step"):
-            row = self._open_run(run, epoch)
+            row = still_open(self.session.all("run_with_wake", run=run), run, epoch)
             subject = beat_subject(row["agent"], row["beat"]) if task is None else task_subject(task)
-            if task is not None and task not in {held["id"] for held in self.session.all("tasks_of_run", run=run)}:
+            if task is not None and self.session.one("task_of_run", run=run, item=task) is None:
                 raise Stale(f"task {task} is not under way in run {run}")
-            self.session.run("put_step", subject=subject, name=name, result=result, now=to_micros(now))
+            self.session.write("put_step", subject=subject, name=name, result=result, now=to_micros(now))
 
     def steps(self, run: int, *, task: int | None = None) -> dict[str, str | None]:
         reader = self.session.reader()

@@ -20,41 +20,67 @@ NEWS_AFTER = timedelta(seconds=2)
 MOST_PAID_BACK = 8
 
 
+class Totals:
+    """What is to be added to the sums of a day, each sum once."""
+
+    __slots__ = ("_sums",)
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str], Row] = {}
+
+    def add(self, scope: str, day: str, *, wakes: int = 0, ms: int = 0, usd: int = 0, tokens: int = 0) -> None:
+        if not (wakes or ms or usd or tokens):
+            return
+        known = self._sums.get((scope, day))
+        if known is None:
+            row = {"scope": scope, "day": day, "wakes": wakes, "ms": ms, "usd": usd, "tokens": tokens}
+            self._sums[scope, day] = row
+            return
+        known["wakes"] += wakes
+        known["ms"] += ms
+        known["usd"] += usd
+        known["tokens"] += tokens
+
+    def rows(self) -> list[Row]:
+        return list(self._sums.values())
+
+
 class Voiding(SqlBase):
-    def add_total(self, scope: str, day: str, *, wakes: int = 0, ms: int = 0, usd: int = 0, tokens: int = 0) -> None:
-        if wakes or ms or usd or tokens:
-            self.session.run("add_total", scope=scope, day=day, wakes=wakes, ms=ms, usd=usd, tokens=tokens)
+    def add_totals(self, totals: Totals) -> None:
+        self.session.many("add_total", totals.rows())
 
     def void_run(self, run: int, epoch: int, now: datetime) -> None:
-        row = self.session.one("run_with_wake", run=run)
-        if row is None or row["ended_at"] is not None or row["epoch"] != epoch:
+        rows, agents = self.session.lists(("run_with_wake", {"run": run}), ("run_agent", {"run": run}))
+        if not rows or rows[0]["ended_at"] is not None or rows[0]["epoch"] != epoch:
             raise Stale(f"run {run} of epoch {epoch} is not open")
-        self.session.run("void_run", run=run, now=to_micros(now))
-        self.session.run("release_items", run=run)
-        self.session.run("forget_shown", run=run)
-        self.session.run("unlease_tasks", run=run)
-        self.session.run("forget_attempts", run=run)
-        self._refund(row, now)
+        (row,), (agent_row,) = rows, agents
+        self.session.write("void_run", run=run, now=to_micros(now))
+        self.session.write("release_items", run=run)
+        self.session.write("forget_shown", run=run)
+        self.session.write("unlease_tasks", run=run)
+        self.session.write("forget_attempts", run=run)
+        agent = self.read_agent(agent_row)
+        self._refund(row, agent, now)
         joined = self.wait_again(row["wake"], now, charged=row["wake_charged"] and not row["charged"], failed=False)
-        agent_row = self.session.one("agent_row", agent=row["agent"])
-        if agent_row is not None:
-            self.wake_waiting(self.read_agent(agent_row), now)
+        self.wake_waiting(agent, now)
         fields = {"charged": bool(row["charged"]), "cause": row["cause"], "subject": row["subject"]}
         if joined is not None:
             fields["joined"] = joined
         self.event(EventKind.voided, now, agent=row["agent"], wake=row["wake"], run=run, fields=fields)
 
-    def _refund(self, row: Row, now: datetime) -> None:
+    def _refund(self, row: Row, agent: Agent, now: datetime) -> None:
         usd, tokens, charged = -row["reserved_usd"], -row["reserved_tokens"], row["charged"]
-        self.add_total(agent_total(row["address"]), row["day"], wakes=-charged, usd=usd, tokens=tokens)
-        self.add_total(row["pair"], row["day"], wakes=-charged)
-        self.add_total("fleet", row["fleet_day"], usd=usd, tokens=tokens)
-        self.money_back(row, usd, tokens, now)
+        totals = Totals()
+        totals.add(agent_total(row["address"]), row["day"], wakes=-charged, usd=usd, tokens=tokens)
+        totals.add(row["pair"], row["day"], wakes=-charged)
+        totals.add("fleet", row["fleet_day"], usd=usd, tokens=tokens)
+        self.add_totals(totals)
+        self.money_back(row, agent, usd, tokens, now)
 
-    def money_back(self, row: Row, usd: int, tokens: int, now: datetime) -> None:
+    def money_back(self, row: Row, agent: Agent, usd: int, tokens: int, now: datetime) -> None:
         """What was reserved and not spent may let others run."""
         if usd < 0 or tokens < 0:
-            self.session.run(
+            self.session.write(
                 "retry_spend", agent=row["agent"], address=row["address"], limit=MOST_PAID_BACK, now=to_micros(now)
             )
 
@@ -72,15 +98,17 @@ class Voiding(SqlBase):
             slot=row["slot"],
         )
         if other is None:
-            self.session.run("wait_again", wake=wake, failed=int(failed), retry_at=to_micros(at), charged=int(charged))
+            self.session.write(
+                "wait_again", wake=wake, failed=int(failed), retry_at=to_micros(at), charged=int(charged)
+            )
         else:
-            self.session.run("join_wake", wake=wake, joined=other["id"], charged=int(charged))
+            self.session.write("join_wake", wake=wake, joined=other["id"], charged=int(charged))
         return None if other is None else other["id"]
 
     def wake_waiting(self, agent: Agent, now: datetime) -> None:
         """Whoever waited for this agent is tried again."""
         later = to_micros(now + NEWS_AFTER)
-        self.session.run("retry_busy", agent=agent.name, now=to_micros(now), news_at=later)
+        self.session.write("retry_busy", agent=agent.name, now=to_micros(now), news_at=later)
         if agent.roles or agent.address != agent.name:
             address = agent.address if agent.address != agent.name else None
-            self.session.run("retry_shared", agent=agent.name, address=address, now=to_micros(now))
+            self.session.write("retry_shared", agent=agent.name, address=address, now=to_micros(now))

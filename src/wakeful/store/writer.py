@@ -5,12 +5,14 @@ Laws:
 - Each call is a part of its own: one that fails is rolled back alone and harms nobody else in its group.
 - A database in trouble fails the calls that met the trouble; the writer outlives it.
 - The group is a matter of speed only. The same store, called inline, does the same thing (see `inline`).
+- Whoever watches is told of a group in which something was committed that is not quiet.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -30,12 +32,14 @@ Answer = tuple[Any, BaseException | None]
 
 
 class _Call:
-    __slots__ = ("future", "loop", "verb")
+    __slots__ = ("asked", "future", "loop", "quiet", "verb")
 
-    def __init__(self, verb: Verb, future: Any, loop: asyncio.AbstractEventLoop | None) -> None:
+    def __init__(self, verb: Verb, future: Any, loop: asyncio.AbstractEventLoop | None, quiet: bool) -> None:
         self.verb = verb
         self.future = future
         self.loop = loop
+        self.quiet = quiet
+        self.asked = time.monotonic()
 
 
 class _Watcher:
@@ -49,7 +53,7 @@ class _Watcher:
         self.pending = False
 
     def tell(self) -> bool:
-        """From the writing thread; False when there is no loop left to tell."""
+        """From any thread; False when there is no loop left to tell."""
         if not self.pending:
             self.pending = True
             try:
@@ -76,17 +80,17 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="wakeful-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, verb: Callable[[SqlStore], T]) -> Future[T]:
+    def submit(self, verb: Callable[[SqlStore], T], *, quiet: bool = False) -> Future[T]:
         """Queue a call of the store; the future is set after its commit."""
         future: Future[T] = Future()
-        self._put(_Call(verb, future, None))
+        self._put(_Call(verb, future, None, quiet))
         return future
 
-    async def write(self, verb: Callable[[SqlStore], T]) -> T:
-        """Await a call of the store, committed."""
+    async def write(self, verb: Callable[[SqlStore], T], *, quiet: bool = False) -> T:
+        """Await a call of the store, committed; nobody is told of a `quiet` one."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._put(_Call(verb, future, loop))
+        self._put(_Call(verb, future, loop, quiet))
         return await future
 
     async def read(self, verb: Callable[[SqlStore], T]) -> T:
@@ -97,6 +101,14 @@ class Writer:
         """`told` is called on the running loop after commits; several that it has not heard of are told as one."""
         self._watchers.append(_Watcher(told, asyncio.get_running_loop()))
 
+    def tell(self) -> None:
+        """From any thread: whoever watches here is told, as after a commit."""
+        for watcher in list(self._watchers):
+            if not watcher.tell():
+                # Another thread may have found the same.
+                with suppress(ValueError):
+                    self._watchers.remove(watcher)
+
     def _put(self, call: _Call) -> None:
         with self._door:
             if self._closed:
@@ -105,10 +117,13 @@ class Writer:
 
     def close(self) -> None:
         """Finish what was queued, then stop; a second close does nothing."""
+        self._shut()
+        self._thread.join()
+
+    def _shut(self) -> None:
         with self._door:
             self._closed = True
             self._queue.put(None)
-        self._thread.join()
 
     def _work(self) -> None:
         queue, open_ended = self._queue, True
@@ -120,13 +135,11 @@ class Writer:
             if calls:
                 answers = self._commit(calls)
                 _deliver(calls, answers)
-                if any(error is None for _, error in answers):
-                    self._tell()
+                if any(error is None and not call.quiet for call, (_, error) in zip(calls, answers, strict=True)):
+                    self._committed()
 
-    def _tell(self) -> None:
-        for watcher in list(self._watchers):
-            if not watcher.tell():
-                self._watchers.remove(watcher)
+    def _committed(self) -> None:
+        self.tell()
 
     def _commit(self, calls: list[_Call]) -> list[Answer]:
         answers: list[Answer] = []

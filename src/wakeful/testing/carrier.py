@@ -1,6 +1,9 @@
 """Runs that take only virtual time, behind the seam that the engine knows: scripted guardians that outlive it.
 
-A plan that is longer than the agent's wall clock is ended there, as a guardian would.
+Laws:
+- A plan that is longer than the agent's wall clock is ended there, as a guardian would.
+- A run whose lease is not extended is ended 5 s before it is over, whether anybody looks or not; what would execute
+  later than that never does.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ from typing import Any, TypeVar
 
 from wakeful.core.agents import Agent
 from wakeful.core.orders import Order
-from wakeful.core.runs import Ending, TaskEnd
-from wakeful.runners.protocol import Checked, Found, Held
+from wakeful.core.runs import FENCING, Ending, TaskEnd
+from wakeful.runners.protocol import FENCE, Checked, Found, Held
 from wakeful.testing.runner import Guardian, Plan, Script, VirtualRunner
 
 T = TypeVar("T")
@@ -55,8 +58,8 @@ class VirtualHeld:
         self._carrier.ends.append((self.run, by, at_once))
         self._carrier.kill(self.run, by)
 
-    def extend(self, lease: timedelta) -> None:
-        return
+    def extend(self, until: float) -> None:
+        self._carrier.lease(self.run, until)
 
 
 class VetoedHeld:
@@ -75,7 +78,7 @@ class VetoedHeld:
     async def end(self, by: str, *, at_once: bool = False) -> None:
         return
 
-    def extend(self, lease: timedelta) -> None:
+    def extend(self, until: float) -> None:
         return
 
 
@@ -105,19 +108,28 @@ class VirtualCarrier:
         self._after = after
         self._changed: dict[int, asyncio.Event] = {}
         self._vetoed: dict[int, asyncio.Event] = {}
+        # Of each run that is leased, until when, and what ends it there.
+        self.leases: dict[int, float] = {}
+        self._fences: dict[int, asyncio.TimerHandle] = {}
         self.discarded: list[int] = []
         # What the CHECK of a run had to say, by run; and every end that was asked for: run, by whom, whether at once.
         self.given: dict[int, Any] = {}
         self.ends: list[tuple[int, str, bool]] = []
 
-    async def carry(self, order: Order, check: Any = None) -> Held:
+    async def carry(self, order: Order, check: Any = None, *, leased_until: float | None = None) -> Held:
+        run, loop = order.run.id, asyncio.get_running_loop()
+        if leased_until is not None:
+            self.leases[run] = leased_until
         if self._before is not nothing:
             await self._unless_vetoed(order)
-        loop = asyncio.get_running_loop()
+        if run in self.leases and loop.time() >= self.leases[run] - FENCE.total_seconds():
+            self.veto(run)
         guardian = self.runner.start(order, timedelta(seconds=loop.time()))
         if guardian is None:
-            return await self.adopt(order.run.id)
-        self.given[order.run.id] = check
+            return await self.adopt(run)
+        if run in self.leases:
+            self.lease(run, self.leases[run])
+        self.given[run] = check
         self._carried(order, loop.time())
         await self._after(order)
         return VirtualHeld(self, guardian)
@@ -133,6 +145,11 @@ class VirtualCarrier:
         finally:
             for future in first:
                 future.cancel()
+
+    def extend(self, run: int, until: float) -> None:
+        """Of a run that is being carried and has not executed yet."""
+        if run in self.leases and run not in self.runner.guardians:
+            self.leases[run] = max(self.leases[run], until)
 
     def find(self, run: int) -> Found:
         guardian = self.runner.guardians.get(run)
@@ -167,7 +184,17 @@ class VirtualCarrier:
         return
 
     # -- for the test and for what it holds ---------------------------------------------------------------------
+    def lease(self, run: int, until: float) -> None:
+        """The run may go on until then; a guardian whose engine is gone ends it all the same. Never taken back."""
+        until = self.leases[run] = max(until, self.leases.get(run, until))
+        if run in self._fences:
+            self._fences[run].cancel()
+        if self.runner.guardians[run].alive:
+            at = until - FENCE.total_seconds()
+            self._fences[run] = asyncio.get_running_loop().call_at(at, self.kill, run, FENCING)
+
     def kill(self, run: int, by: str) -> None:
+        self._pass_time()
         self.runner.kill(run, by, timedelta(seconds=asyncio.get_running_loop().time()))
         self._tell(run)
 

@@ -25,7 +25,8 @@ from wakeful.testing.faults import Crash, Faults
 from wakeful.testing.runner import Guardian, VirtualRunner
 from wakeful.testing.witness import Declared, Execution, Witness
 
-LEASE = timedelta(hours=1)
+# There is no other node that could take a run over.
+LEASE = timedelta(days=365)
 NODE = "here"
 # One instant may take a few rounds (a decision frees what another waits for), never this many.
 MOST_ROUNDS = 40
@@ -52,6 +53,7 @@ class Driver:
 
     # -- starting ---------------------------------------------------------------------------------------------
     def boot(self, fleet: Fleet) -> None:
+        self.store.join(NODE, NODE, "", self.witness.call("join").at, LEASE)
         self.declare(fleet, boot=True)
         self.recover()
 
@@ -88,7 +90,7 @@ class Driver:
     def _renew(self, runs: Sequence[int]) -> None:
         call = self.witness.call("renew")
         pairs = [(run, self.held[run]) for run in runs]
-        if self.store.renew(NODE, pairs, call.at, LEASE) != list(runs):
+        if self.store.renew(NODE, pairs, call.at, LEASE).runs != tuple(runs):
             self.witness.complain(f"runs {runs} are held by live guardians, but renew denies it")
 
     # -- one turn ---------------------------------------------------------------------------------------------

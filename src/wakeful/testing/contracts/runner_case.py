@@ -18,8 +18,11 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
+
+import pytest
 
 from wakeful.runners.cage import available
 from wakeful.runners.leavings import Identity, identify
@@ -31,7 +34,10 @@ GRACE = timedelta(seconds=0.2)
 
 # Seconds: a test that is stuck fails; what is being killed may take a moment to be gone.
 STUCK = 60.0
-GONE = 5.0
+GONE = 10.0
+# How much later than it should something may happen on a busy machine, in seconds.
+SLACK = 10.0
+SECOND = timedelta(seconds=1)
 _LOOK = 0.005
 
 Process = tuple[int, int]
@@ -221,3 +227,34 @@ def _describe(pid: int) -> str:
 def _kill(pid: int) -> None:
     with suppress(OSError):
         os.kill(pid, signal.SIGKILL)
+
+
+class Deed(StrEnum):
+    """What the agent does. All but the last first tell the witness one line: `RUN here`."""
+
+    succeed = "ends well"
+    fail = "ends badly"
+    # Both go on until the file `enough` is in the yard; the second pays no heed to a polite end.
+    go_on = "goes on"
+    defy = "goes on and ignores SIGTERM"
+    impossible = "cannot be executed at all"
+
+
+class RunnerCase:
+    """What the sentences of the contract stand on."""
+
+    def make_runner(self) -> Runner:
+        """Also in another process, where the case arrives by pickle."""
+        raise NotImplementedError
+
+    def assignment(self, yard: Yard, deed: Deed, **changes: Any) -> Assignment:
+        """A run that does that, from `yard.assign`; `changes` are fields of the assignment."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def yard(self, tmp_path: Path) -> Iterator[Yard]:
+        with Yard(tmp_path, self.make_runner).open() as yard:
+            yield yard
+
+    def enough(self, yard: Yard) -> None:
+        (yard.folder / "enough").touch()

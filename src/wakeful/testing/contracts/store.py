@@ -10,11 +10,14 @@ from wakeful.testing.contracts.store_crashes import CrashesContract
 from wakeful.testing.contracts.store_deciding import DecidingContract
 from wakeful.testing.contracts.store_declaring import DeclaringContract
 from wakeful.testing.contracts.store_finishing import FinishingContract
+from wakeful.testing.contracts.store_instants import InstantsContract
 from wakeful.testing.contracts.store_keeping import KeepingContract
 from wakeful.testing.contracts.store_limits import LimitsContract
 from wakeful.testing.contracts.store_listing import ListingContract
 from wakeful.testing.contracts.store_mirrors import MirrorsContract
+from wakeful.testing.contracts.store_nodes import NodesContract
 from wakeful.testing.contracts.store_orders import OrdersContract
+from wakeful.testing.contracts.store_output import OutputContract
 from wakeful.testing.contracts.store_pauses import PausesContract
 from wakeful.testing.contracts.store_reading import ReadingContract
 from wakeful.testing.contracts.store_recording import RecordingContract
@@ -35,6 +38,9 @@ class StoreContract(
     CheckingContract,
     OrdersContract,
     RecoveryContract,
+    NodesContract,
+    InstantsContract,
+    OutputContract,
     StoppingContract,
     FinishingContract,
     TasksContract,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -22,6 +22,10 @@ from wakeful.core.settlement import settle
 from wakeful.core.standing import Spend, Standing
 from wakeful.core.wakes import Cause, Subject, VerdictKind, Wake
 from wakeful.store.protocol import Decision, Finish, Order, RunRow, Store, TaskEnd
+from wakeful.store.session import CALL
+from wakeful.store.store import SqlStore
+
+T = TypeVar("T")
 
 Probe = Callable[[str, str], None]
 
@@ -102,16 +106,27 @@ class StoreCase:
         """
         raise NotImplementedError
 
+    def set_clock(self, now: datetime, store: Store | None = None) -> None:
+        """Let the store's own clock show this until it is set again, where it counts leases by one of its own."""
+
+    def together(self, verb: Callable[[], T]) -> T:
+        """Several verbs as one transaction, as `Access.write` has it."""
+        assert isinstance(self.store, SqlStore)
+        with self.store.session.transaction(CALL):
+            return verb()
+
     @pytest.fixture(autouse=True)
     def _opened(self, tmp_path: Path) -> Iterator[None]:
         self.folder = tmp_path
         self.store = self.make_store(tmp_path)
+        self.set_clock(NOW)
         yield
         self.store.close()
 
     def reopen(self) -> None:
         self.store.close()
         self.store = self.make_store(self.folder)
+        self.set_clock(NOW)
 
     # -- to set the scene
 

@@ -82,11 +82,13 @@ class RecoveryContract(StoreCase):
         self.declare("moss")
         order = self.start(operator("moss"))
         run, epoch = order.run.id, order.run.epoch
-        assert self.store.renew("one", [(run, epoch)], NOW + SECOND, LEASE) == [run]
-        assert self.store.renew("two", [(run, epoch)], NOW + SECOND, LEASE) == []
-        assert self.store.renew("one", [(run, epoch - 1), (999, 1)], NOW + SECOND, LEASE) == []
+        for node in ("one", "two"):
+            self.store.join(node, node, "", NOW, LEASE)
+        assert self.store.renew("one", [(run, epoch)], NOW + SECOND, LEASE).runs == (run,)
+        assert self.store.renew("two", [(run, epoch)], NOW + SECOND, LEASE).runs == ()
+        assert self.store.renew("one", [(run, epoch - 1), (999, 1)], NOW + SECOND, LEASE).runs == ()
         self.end(order)
-        assert self.store.renew("one", [(run, epoch)], NOW + SECOND, LEASE) == []
+        assert self.store.renew("one", [(run, epoch)], NOW + SECOND, LEASE).runs == ()
 
     # -- void
 

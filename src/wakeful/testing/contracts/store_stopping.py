@@ -96,7 +96,8 @@ class StoppingContract(StoreCase):
         self.declare("moss")
         order = self.start(operator("moss"))
         self.store.stop([order.run.id], "rana", NOW, at_once=True)
-        assert self.store.renew("one", [(order.run.id, order.run.epoch)], NOW, LEASE) == [order.run.id]
+        self.store.join("one", "here", "", NOW, LEASE)
+        assert self.store.renew("one", [(order.run.id, order.run.epoch)], NOW, LEASE).runs == (order.run.id,)
         self.declare("moss", now=NOW + MINUTE, boot=True)
         assert [stop.at_once for stop in self.stops()] == [True]
         end = Finish(run=order.run.id, epoch=order.run.epoch, ending=BY_US)

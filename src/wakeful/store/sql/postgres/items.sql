@@ -13,6 +13,26 @@ WHERE NOT EXISTS (SELECT 1 FROM item k WHERE k.dedupe = :dedupe::varchar AND k.d
 ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING
 RETURNING id;
 
+-- name: put_items
+INSERT INTO item (kind, state, agent, role, target, sender, origin, subject, body, type, priority, ring, ring_at, dedupe,
+    source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, by_run, created_at)
+SELECT r.kind, r.state, r.agent, r.role, r.target, r.sender, r.origin, r.subject, r.body, r.type, r.priority, r.ring,
+    CASE WHEN r.sweep_at IS NULL THEN r.ring_at
+        ELSE (SELECT r.sweep_at FROM address d WHERE d.name = r.agent AND d.timerless = 1) END,
+    r.dedupe, r.source, r.external_id, r.fingerprint, r.max_retries, r.key, r.not_before, r.tags, r.waits_for,
+    r.reply_to, r.by_run, r.now
+FROM ROWS FROM (json_to_recordset(:rows::json) AS (kind text, state text, agent text, role text, target text, sender text,
+    origin text, subject text, body text, type text, priority smallint, ring text, ring_at bigint, sweep_at bigint,
+    dedupe text, source text, external_id text, fingerprint text, max_retries int, key text, not_before bigint, tags text,
+    waits_for int, reply_to bigint, by_run bigint, now bigint)) WITH ORDINALITY AS r (kind, state, agent, role, target,
+    sender, origin, subject, body, type, priority, ring, ring_at, sweep_at, dedupe, source, external_id, fingerprint,
+    max_retries, key, not_before, tags, waits_for, reply_to, by_run, now, place)
+-- What is known already needs no new id. As a look for each, so that it is never a scan for all.
+WHERE r.dedupe IS NULL OR (SELECT k.id FROM item k WHERE k.dedupe = r.dedupe::varchar) IS NULL
+ORDER BY r.place
+ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING
+RETURNING id, dedupe;
+
 -- name: item_by_dedupe
 SELECT id, kind, agent, role, subject, body FROM item WHERE dedupe = :dedupe;
 
@@ -43,7 +63,8 @@ UPDATE item SET state = 'closed', closed_at = :now, held_by = NULL WHERE id = :i
 
 -- name: ask_item
 -- A generation that is to ring later has not asked yet.
-UPDATE item SET asked = :wake WHERE id = :item AND asked IS NULL AND (ring_at IS NULL OR ring_at <= :now);
+UPDATE item SET asked = r.wake FROM json_to_recordset(:rows::json) AS r (item bigint, wake bigint, now bigint)
+WHERE item.id = r.item AND item.asked IS NULL AND (item.ring_at IS NULL OR item.ring_at <= r.now);
 
 -- name: unask_task
 UPDATE item SET asked = NULL WHERE id = :item AND asked = :wake;
@@ -60,21 +81,24 @@ ORDER BY unanswered > 0 DESC, priority DESC, id
 LIMIT :limit;
 
 -- name: show_item
-INSERT INTO run_item (run, item, fingerprint) VALUES (:run, :item, :fingerprint);
+INSERT INTO run_item (run, item, fingerprint)
+SELECT r.run, r.item, r.fingerprint
+FROM json_to_recordset(:rows::json) AS r (run bigint, item bigint, fingerprint text);
 
 -- name: hold_item
-UPDATE item SET held_by = :run WHERE id = :item;
+UPDATE item SET held_by = r.run FROM json_to_recordset(:rows::json) AS r (run bigint, item bigint) WHERE item.id = r.item;
 
 -- name: shown_items
 SELECT i.id, i.external_id, i.fingerprint, i.unanswered, r.fingerprint AS shown_fingerprint, i.closed_at
 FROM run_item r JOIN item i ON i.id = r.item WHERE r.run = :run ORDER BY i.id;
 
 -- name: settle_item
-UPDATE item SET shown = :shown, asked = coalesce(asked, :wake), held_by = NULL,
-    unanswered = CASE WHEN :answered = 1 THEN 0 ELSE unanswered + 1 END,
-    state = CASE WHEN :answered = 1 AND external_id IS NULL THEN 'closed' ELSE state END,
-    closed_at = CASE WHEN :answered = 1 AND external_id IS NULL THEN :now ELSE NULL END
-WHERE id = :item AND closed_at IS NULL;
+UPDATE item SET shown = r.shown, asked = coalesce(asked, r.wake), held_by = NULL,
+    unanswered = CASE WHEN r.answered = 1 THEN 0 ELSE unanswered + 1 END,
+    state = CASE WHEN r.answered = 1 AND external_id IS NULL THEN 'closed' ELSE state END,
+    closed_at = CASE WHEN r.answered = 1 AND external_id IS NULL THEN r.now END
+FROM json_to_recordset(:rows::json) AS r (item bigint, shown text, wake bigint, answered int, now bigint)
+WHERE item.id = r.item AND item.closed_at IS NULL;
 
 -- name: release_items
 UPDATE item SET held_by = NULL WHERE held_by = :run AND kind = 'message';
@@ -171,11 +195,13 @@ WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed'
 ORDER BY i.not_before, i.id LIMIT :limit;
 
 -- name: lease_task
-UPDATE item SET state = 'in_progress', held_by = :run, asked = :wake
-WHERE id = :item AND state IN ('pending', 'failed') AND held_by IS NULL;
+UPDATE item SET state = 'in_progress', held_by = r.run, asked = r.wake
+FROM json_to_recordset(:rows::json) AS r (item bigint, run bigint, wake bigint)
+WHERE item.id = r.item AND item.state IN ('pending', 'failed') AND item.held_by IS NULL;
 
 -- name: put_attempt
-INSERT INTO attempt (item, run, started_at) VALUES (:item, :run, :now);
+INSERT INTO attempt (item, run, started_at)
+SELECT r.item, r.run, r.now FROM json_to_recordset(:rows::json) AS r (item bigint, run bigint, now bigint);
 
 -- name: tasks_of_run
 SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
@@ -184,14 +210,26 @@ SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.
 FROM attempt a JOIN item i ON i.id = a.item
 WHERE a.run = :run AND a.ended_at IS NULL ORDER BY i.priority DESC, i.id;
 
+-- name: task_of_run
+SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
+    i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
+    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run
+FROM attempt a JOIN item i ON i.id = a.item
+WHERE a.item = :item AND a.run = :run AND a.ended_at IS NULL;
+
 -- name: end_attempt
-UPDATE attempt SET ended_at = :now, outcome = :outcome, counted = :counted, exit_code = :exit_code, error = :error
-WHERE item = :item AND run = :run AND ended_at IS NULL;
+-- Whoever ends one has read it as open, under the lock of its address.
+UPDATE attempt SET ended_at = r.now, outcome = r.outcome, counted = r.counted, exit_code = r.exit_code, error = r.error
+FROM json_to_recordset(:rows::json) AS r (item bigint, run bigint, now bigint, outcome text, counted smallint,
+    exit_code int, error text)
+WHERE attempt.item = r.item AND attempt.run = r.run;
 
 -- name: settle_task
-UPDATE item SET state = :state, held_by = NULL, asked = NULL, attempts = :attempts, not_before = :not_before,
-    error = :error, result = coalesce(:result, result), shown = fingerprint, closed_at = :closed_at
-WHERE id = :item AND held_by = :run;
+UPDATE item SET state = r.state, held_by = NULL, asked = NULL, attempts = r.attempts, not_before = r.not_before,
+    error = r.error, result = coalesce(r.result, item.result), shown = item.fingerprint, closed_at = r.closed_at
+FROM json_to_recordset(:rows::json) AS r (item bigint, run bigint, state text, attempts int, not_before bigint,
+    error text, result text, closed_at bigint)
+WHERE item.id = r.item AND item.held_by = r.run;
 
 -- name: unlease_tasks
 UPDATE item SET state = CASE WHEN attempts > 0 THEN 'failed' ELSE 'pending' END, held_by = NULL, asked = NULL
@@ -230,4 +268,4 @@ ON CONFLICT (subject, name) DO UPDATE SET result = :result, saved_at = :now WHER
 SELECT name, result FROM step WHERE subject = :subject ORDER BY saved_at, name;
 
 -- name: forget_steps
-DELETE FROM step WHERE subject = :subject;
+DELETE FROM step USING json_to_recordset(:rows::json) AS r (subject text) WHERE step.subject = r.subject;

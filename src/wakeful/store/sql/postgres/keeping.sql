@@ -21,8 +21,8 @@ DELETE FROM attempt WHERE item = :item;
 DELETE FROM item WHERE id = :item;
 
 -- name: forget_keys
-UPDATE item SET dedupe = NULL WHERE id IN (SELECT id FROM item
-    WHERE closed_at IS NOT NULL AND dedupe IS NOT NULL AND closed_at < :keys_before LIMIT :limit);
+UPDATE item SET dedupe = NULL WHERE id = ANY (ARRAY(SELECT id FROM item
+    WHERE closed_at IS NOT NULL AND dedupe IS NOT NULL AND closed_at < :keys_before ORDER BY closed_at LIMIT :limit));
 
 -- name: old_runs
 -- What has ended, unless it is the last of its agent or of what its cooldown counts from, a try at a task that we
@@ -36,6 +36,9 @@ WHERE r.ended_at IS NOT NULL AND r.ended_at < :before
     AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.run = r.id)
     AND NOT EXISTS (SELECT 1 FROM item i WHERE i.by_run = r.id AND i.by_run IS NOT NULL AND i.closed_at IS NULL)
 ORDER BY r.ended_at, r.id LIMIT :limit;
+
+-- name: forget_output
+DELETE FROM output WHERE run = :run;
 
 -- name: forget_run
 DELETE FROM run WHERE id = :run;

@@ -13,46 +13,39 @@ SELECT pg_try_advisory_xact_lock(:house) AS had;
 -- name: hold_purse
 SELECT pg_advisory_xact_lock(:purse);
 
--- name: enter_log
-SELECT pg_advisory_xact_lock_shared(:log + last_value) FROM event_id_seq;
-
 -- name: last_settled
 SELECT last_settled(:log) AS id;
 
+-- name: addresses_of_names
+-- In the order of their names, here as below: two who want the same never wait in a ring.
+SELECT d.name FROM address d WHERE d.name = ANY (ARRAY(
+    SELECT n.name COLLATE "C" FROM unnest(:names::text[]) AS n (name)
+    UNION ALL SELECT a.address FROM agent a WHERE a.name = ANY (:names::text[])
+)) ORDER BY d.name FOR NO KEY UPDATE;
+
+-- name: addresses_of_runs
+SELECT d.name FROM address d WHERE d.name = ANY (ARRAY(SELECT r.address FROM run r WHERE r.id = ANY (:runs::bigint[])))
+ORDER BY d.name FOR NO KEY UPDATE;
+
 -- name: addresses
--- Of all whom these wakes, runs and tasks concern. In the order of their names: two who want the same never wait in a ring.
-SELECT d.name FROM address d WHERE d.name IN (
-    SELECT json_array_elements_text(:names::json)
-    UNION ALL SELECT a.address FROM agent a WHERE a.name IN (SELECT json_array_elements_text(:names::json))
-    UNION ALL SELECT a.address FROM role o JOIN agent a ON a.name = o.agent
-        WHERE o.role IN (SELECT json_array_elements_text(:roles::json))
-    UNION ALL SELECT r.address FROM run r WHERE r.id IN (SELECT json_array_elements_text(:runs::json)::bigint)
-    UNION ALL SELECT r.address FROM item i JOIN run r ON r.id = i.held_by
-        WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
-    UNION ALL SELECT i.agent FROM item i WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
+-- Of all whom these wakes, runs and tasks concern.
+SELECT d.name FROM address d WHERE d.name = ANY (ARRAY(
+    SELECT n.name COLLATE "C" FROM unnest(:names::text[]) AS n (name)
+    UNION ALL SELECT a.address FROM agent a WHERE a.name = ANY (:names::text[])
+    UNION ALL SELECT a.address FROM role o JOIN agent a ON a.name = o.agent WHERE o.role = ANY (:roles::text[])
+    UNION ALL SELECT r.address FROM run r WHERE r.id = ANY (:runs::bigint[])
+    UNION ALL SELECT r.address FROM item i JOIN run r ON r.id = i.held_by WHERE i.id = ANY (:items::bigint[])
+    UNION ALL SELECT i.agent FROM item i WHERE i.id = ANY (:items::bigint[])
     UNION ALL SELECT a.address FROM item i JOIN role o ON o.role = i.role JOIN agent a ON a.name = o.agent
-        WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
-) ORDER BY d.name FOR NO KEY UPDATE;
+        WHERE i.id = ANY (:items::bigint[])
+)) ORDER BY d.name FOR NO KEY UPDATE;
 
--- name: try_addresses
-SELECT d.name FROM address d WHERE d.name IN (
-    SELECT json_array_elements_text(:names::json)
-    UNION ALL SELECT a.address FROM agent a WHERE a.name IN (SELECT json_array_elements_text(:names::json))
-    UNION ALL SELECT a.address FROM role o JOIN agent a ON a.name = o.agent
-        WHERE o.role IN (SELECT json_array_elements_text(:roles::json))
-    UNION ALL SELECT r.address FROM run r WHERE r.id IN (SELECT json_array_elements_text(:runs::json)::bigint)
-    UNION ALL SELECT r.address FROM item i JOIN run r ON r.id = i.held_by
-        WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
-    UNION ALL SELECT i.agent FROM item i WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
-    UNION ALL SELECT a.address FROM item i JOIN role o ON o.role = i.role JOIN agent a ON a.name = o.agent
-        WHERE i.id IN (SELECT json_array_elements_text(:items::json)::bigint)
-) ORDER BY d.name FOR NO KEY UPDATE NOWAIT;
-
--- name: take_slot
--- One that is free and that nobody else is taking; `crowded` while runs are open that the fleet has no slots for any more.
+-- name: take_slots
+-- So many that are free and that nobody else is taking; `crowded` while runs are open that the fleet has no slots for
+-- any more.
 SELECT s.number, EXISTS (SELECT 1 FROM slot o WHERE o.pool = :pool AND o.number > :slots AND o.run IS NOT NULL) AS crowded
 FROM slot s WHERE s.pool = :pool AND s.run IS NULL AND s.number <= :slots
-ORDER BY s.number LIMIT 1 FOR UPDATE OF s SKIP LOCKED;
+ORDER BY s.number LIMIT :limit FOR UPDATE OF s SKIP LOCKED;
 
 -- name: count_pool
 SELECT count(*) AS taken FROM run WHERE pool = :pool AND ended_at IS NULL;

@@ -21,29 +21,41 @@ UPDATE wake SET state = 'joined', joined = :joined, charged = :charged WHERE id 
 -- name: admitted_runs
 -- With their addresses, whose inbox they will hold; what somebody else is about to claim is left to them.
 SELECT r.id, r.agent, r.address, r.wake, r.cause, r.subject, r.version, r.position, r.hits, r.epoch, r.attempt,
-    r.reserved_usd, r.reserved_tokens, r.admitted_at, r.started_at, w.item
+    r.reserved_usd, r.reserved_tokens, r.admitted_at, r.started_at,
+    w.id AS wake_id, w.agent AS wake_agent, w.role AS wake_role, w.cause AS wake_cause, w.subject AS wake_subject,
+    w.sender AS wake_sender, w.reason AS wake_reason, w.item AS wake_item, w.task AS wake_task, w.source AS wake_source,
+    w.by_run AS wake_by_run, w.root AS wake_root, w.depth AS wake_depth, w.lineage_usd AS wake_lineage_usd,
+    w.slot AS wake_slot, w.attempt AS wake_attempt, w.charged AS wake_charged, w.requested_at AS wake_requested_at
 FROM run r JOIN wake w ON w.id = r.wake JOIN address d ON d.name = r.address
 WHERE r.state = 'admitted' ORDER BY r.id LIMIT :limit FOR NO KEY UPDATE OF r, d SKIP LOCKED;
 
 -- name: next_epoch
-UPDATE standing SET epoch = epoch + 1 WHERE agent = :agent;
+UPDATE standing SET epoch = r.epoch FROM json_to_recordset(:rows::json) AS r (agent text, epoch bigint)
+WHERE standing.agent = r.agent;
 
 -- name: start_run
-UPDATE run SET state = 'running', node = :node, started_at = :now, lease_until = :lease_until,
-    epoch = (SELECT epoch FROM standing WHERE agent = :agent)
-WHERE id = :run AND state = 'admitted';
+UPDATE run SET state = 'running', node = r.node, started_at = r.now, lease_until = lease_clock() + r.lease, epoch = r.epoch
+FROM json_to_recordset(:rows::json) AS r (run bigint, epoch bigint, node text, now bigint, lease bigint)
+WHERE run.id = r.run AND run.state = 'admitted';
 
--- name: wake_row
-SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_run, root, depth, lineage_usd, slot,
-    attempt, charged, requested_at
-FROM wake WHERE id = :wake;
-
--- name: last_run
-SELECT outcome, reason, summary FROM run WHERE agent = :agent AND state = 'ended' ORDER BY id DESC LIMIT 1;
+-- name: run_agent
+-- Whose run it is: how it stands, as what it is declared, whether a beat of it waits, and how it last ended.
+SELECT s.agent, s.state, s.hits, s.idle_streak, s.failure_streak, s.due_at, s.epoch, s.beat, s.gates, s.costs,
+    s.last_outcome, s.last_ended_at, a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at,
+    (SELECT w.id FROM wake w WHERE coalesce(w.agent, '') = r.agent AND w.cause = 'timer' AND w.subject = 'beat'
+        AND coalesce(w.task, 0) = 0 AND w.slot = '' AND w.state = 'waiting') AS timer,
+    e.outcome AS ended_outcome, e.reason AS ended_reason, e.summary AS ended_summary
+FROM run r JOIN standing s ON s.agent = r.agent JOIN agent a ON a.name = r.agent
+LEFT JOIN run e ON e.id = (SELECT o.id FROM run o WHERE o.agent = r.agent AND o.state = 'ended' ORDER BY o.id DESC LIMIT 1)
+WHERE r.id = :run;
 
 -- name: task_steps
 SELECT a.item, s.name, s.result FROM attempt a JOIN step s ON s.subject = 'task:' || a.item
 WHERE a.run = :run ORDER BY s.saved_at, s.name;
+
+-- name: beat_steps
+SELECT NULL AS item, p.name, p.result FROM run r JOIN standing s ON s.agent = r.agent
+JOIN step p ON p.subject = 'beat:' || s.agent || ':' || s.beat WHERE r.id = :run ORDER BY p.saved_at, p.name;
 
 -- name: ended_runs
 -- From the newest back: one agent's runs end in the order of their ids, whatever its clock said.
@@ -68,29 +80,33 @@ WHERE id = :run AND state = 'running' AND (stop_by IS NULL OR stop_at_once < :at
 SELECT id, epoch, stop_by, stop_at_once FROM run
 WHERE node = :node AND stop_by IS NOT NULL AND ended_at IS NULL ORDER BY id;
 
--- name: put_node
-INSERT INTO node (name, seen_at) VALUES (:node, :now) ON CONFLICT (name) DO UPDATE SET seen_at = :now;
-
--- name: renew_run
-UPDATE run SET lease_until = :lease_until WHERE id = :run AND epoch = :epoch AND node = :node AND state = 'running';
+-- name: orphaned_runs
+-- With their addresses, as whoever ends them needs; what somebody else is ending, or renewing, is left to them.
+SELECT r.id, r.epoch FROM run r JOIN address d ON d.name = r.address
+WHERE r.state = 'running' AND r.lease_until <= (SELECT lease_clock())
+ORDER BY r.lease_until, r.id LIMIT :limit FOR NO KEY UPDATE OF r, d SKIP LOCKED;
 
 -- name: end_run
 WITH over AS (
-    UPDATE run SET state = 'ended', outcome = :outcome, reason = :reason, summary = :summary, ended_at = :now,
-        spent_usd = :spent_usd, spent_tokens = :spent_tokens, estimated = :estimated
-    WHERE id = :run AND epoch = :epoch AND state = 'running' RETURNING id
+    UPDATE run SET state = 'ended', outcome = r.outcome, reason = r.reason, summary = r.summary, ended_at = r.now,
+        spent_usd = r.spent_usd, spent_tokens = r.spent_tokens, estimated = r.estimated
+    FROM json_to_recordset(:rows::json) AS r (run bigint, epoch bigint, outcome text, reason text, summary text, now bigint,
+        spent_usd bigint, spent_tokens bigint, estimated smallint)
+    WHERE run.id = r.run AND run.epoch = r.epoch AND run.state = 'running' RETURNING run.id
 )
-UPDATE slot SET run = NULL WHERE run IN (SELECT id FROM over);
+UPDATE slot SET run = NULL FROM over WHERE slot.run = over.id;
 
 -- name: move_standing
-UPDATE standing SET state = :state, hits = :hits, idle_streak = :idle_streak, failure_streak = :failure_streak,
-    due_at = :due_at, gates = :gates, costs = :costs, last_outcome = :last_outcome, last_ended_at = :now,
-    beat = beat + :moved, asked = :asked
-WHERE agent = :agent;
+UPDATE standing SET state = r.state, hits = r.hits, idle_streak = r.idle_streak, failure_streak = r.failure_streak,
+    due_at = r.due_at, gates = r.gates, costs = r.costs, last_outcome = r.last_outcome, last_ended_at = r.now,
+    beat = beat + r.moved, asked = r.asked
+FROM json_to_recordset(:rows::json) AS r (agent text, state text, hits int, idle_streak int, failure_streak int,
+    due_at bigint, gates text, costs text, last_outcome text, now bigint, moved bigint, asked smallint)
+WHERE standing.agent = r.agent;
 
 -- name: retry_busy
 -- Also who waited for a gate that the run may have left behind, or for money that it may have changed the need of.
-UPDATE wake SET retry_at = CASE WHEN cause = 'news' THEN :news_at ELSE :now END
+UPDATE wake SET retry_at = CASE WHEN cause = 'news' THEN :news_at::bigint ELSE :now::bigint END
 WHERE state = 'waiting' AND guard IN ('busy', 'state_gate', 'spend') AND agent = :agent;
 
 -- name: retry_shared

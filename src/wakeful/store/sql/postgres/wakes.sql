@@ -1,55 +1,59 @@
 -- name: facts
--- Every scalar that a guard reads, in one look; each part is one probe of an index.
+-- Every scalar that a guard reads, in one look, for each of the wakes; each part is one probe of an index.
 SELECT
     s.state, s.hits, s.idle_streak, s.failure_streak, s.due_at, s.epoch, s.beat, s.gates, s.costs, s.last_outcome,
     s.last_ended_at, s.agent,
-    (SELECT json_build_array(p.scope, p.owner, p.reason, p.since, p.until)::text FROM pause p
-        WHERE p.scope = 'fleet' AND (p.until IS NULL OR p.until > :now) ORDER BY p.owner LIMIT 1) AS fleet_pause,
-    (SELECT json_build_array(p.scope, p.owner, p.reason, p.since, p.until)::text FROM pause p
-        WHERE p.scope = :pause_agent AND (p.until IS NULL OR p.until > :now) ORDER BY p.owner LIMIT 1) AS agent_pause,
-    (SELECT json_build_array(p.scope, p.owner, p.reason, p.since, p.until)::text FROM pause p
-        WHERE p.scope = :pause_address AND (p.until IS NULL OR p.until > :now) ORDER BY p.owner LIMIT 1) AS address_pause,
-    (SELECT json_build_array(p.scope, p.owner, p.reason, p.since, p.until)::text FROM pause p
-        WHERE p.scope = :pause_source AND (p.until IS NULL OR p.until > :now) ORDER BY p.owner LIMIT 1) AS source_pause,
-    (SELECT count(*) FROM wake w WHERE w.by_run = :by_run AND w.cause = 'peer' AND w.id <> :wake
+    (SELECT json_build_array(q.scope, q.owner, q.reason, q.since, q.until)::text FROM pause q
+        WHERE q.scope = 'fleet' AND (q.until IS NULL OR q.until > p.now) ORDER BY q.owner LIMIT 1) AS fleet_pause,
+    (SELECT json_build_array(q.scope, q.owner, q.reason, q.since, q.until)::text FROM pause q
+        WHERE q.scope = p.pause_agent AND (q.until IS NULL OR q.until > p.now) ORDER BY q.owner LIMIT 1) AS agent_pause,
+    (SELECT json_build_array(q.scope, q.owner, q.reason, q.since, q.until)::text FROM pause q
+        WHERE q.scope = p.pause_address AND (q.until IS NULL OR q.until > p.now) ORDER BY q.owner LIMIT 1) AS address_pause,
+    (SELECT json_build_array(q.scope, q.owner, q.reason, q.since, q.until)::text FROM pause q
+        WHERE q.scope = p.pause_source AND (q.until IS NULL OR q.until > p.now) ORDER BY q.owner LIMIT 1) AS source_pause,
+    (SELECT count(*) FROM wake w WHERE w.by_run = p.by_run AND w.cause = 'peer' AND w.id <> p.wake
         AND (w.charged = 1 OR w.state = 'waiting')) AS wakes_by_run,
     -- The last in order, not the latest by its stamp: the clock may have been set back since.
-    (SELECT r.admitted_at FROM run r WHERE r.address = :address AND r.charged = 1 AND r.state <> 'void'
-        AND r.wake <> :wake ORDER BY r.id DESC LIMIT 1) AS last_peer_wake_at,
+    (SELECT r.admitted_at FROM run r WHERE r.address = p.address AND r.charged = 1 AND r.state <> 'void'
+        AND r.wake <> p.wake ORDER BY r.id DESC LIMIT 1) AS last_peer_wake_at,
     own.wakes AS wakes_today, own.ms AS ms_today, own.usd AS usd_today, own.tokens AS tokens_today,
     pair.wakes AS pair_wakes_today, whole.usd AS fleet_usd, whole.tokens AS fleet_tokens,
-    (SELECT count(*) FROM run r WHERE r.agent = :agent AND r.admitted_at > :burst_since
+    (SELECT count(*) FROM run r WHERE r.agent = p.agent AND r.admitted_at > p.burst_since
         AND r.cause IN ('timer', 'peer', 'news') AND r.state <> 'void') AS burst_starts,
-    (SELECT r.id FROM run r WHERE r.agent = :agent AND r.ended_at IS NULL) AS busy_with,
-    (SELECT count(*) FROM run r WHERE r.pool = :pool AND r.ended_at IS NULL) AS slots_open,
+    (SELECT r.id FROM run r WHERE r.agent = p.agent AND r.ended_at IS NULL) AS busy_with,
+    (SELECT count(*) FROM run r WHERE r.pool = p.pool AND r.ended_at IS NULL) AS slots_open,
     -- Whoever waits longer for a slot of this pool is served first.
-    CASE WHEN EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.guard = 'slots' AND w.pool = :pool)
+    CASE WHEN (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.guard = 'slots' AND w.pool = p.pool LIMIT 1) = 1
         THEN (SELECT count(*) FROM (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.guard = 'slots'
-            AND w.pool = :pool AND coalesce(w.agent, w.role) <> :place
+            AND w.pool = p.pool AND coalesce(w.agent, w.role) <> p.place
             -- An agent's better wake stands where its oldest one does.
-            AND w.requested_at < least(:requested_at, coalesce((SELECT min(v.requested_at) FROM wake v
-                WHERE v.state = 'waiting' AND v.guard = 'slots' AND v.pool = :pool
-                AND coalesce(v.agent, v.role) = :place), :requested_at))
-            LIMIT :slots) AS before_us)
+            AND w.requested_at < least(p.requested_at, coalesce((SELECT min(v.requested_at) FROM wake v
+                WHERE v.state = 'waiting' AND v.guard = 'slots' AND v.pool = p.pool
+                AND coalesce(v.agent, v.role) = p.place), p.requested_at))
+            LIMIT p.slots) AS before_us)
         ELSE 0 END AS slots_ahead,
-    EXISTS (SELECT 1 FROM item i WHERE i.agent = :agent AND i.ring_at IS NOT NULL
-        AND (i.ring_at <= :now OR i.asked IS NOT NULL) AND (i.not_before IS NULL OR i.not_before <= :now)
+    -- Not as EXISTS, which may be answered for all agents at once, by a look at everything that rings.
+    (SELECT 1 FROM item i WHERE i.agent = p.agent AND i.ring_at IS NOT NULL
+        AND (i.ring_at <= p.now OR i.asked IS NOT NULL) AND (i.not_before IS NULL OR i.not_before <= p.now)
         AND i.closed_at IS NULL AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0)
-        AND i.held_by IS NULL)
-    OR (:address <> :agent AND EXISTS (SELECT 1 FROM item i WHERE i.agent = :address AND i.ring_at IS NOT NULL
-        AND (i.ring_at <= :now OR i.asked IS NOT NULL) AND (i.not_before IS NULL OR i.not_before <= :now)
+        AND i.held_by IS NULL LIMIT 1) IS NOT NULL
+    OR (p.address <> p.agent AND (SELECT 1 FROM item i WHERE i.agent = p.address AND i.ring_at IS NOT NULL
+        AND (i.ring_at <= p.now OR i.asked IS NOT NULL) AND (i.not_before IS NULL OR i.not_before <= p.now)
         AND i.closed_at IS NULL
-        AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0) AND i.held_by IS NULL)) AS rings,
-    (SELECT r.day FROM run r WHERE r.wake = :wake AND r.charged = 1 AND r.state <> 'void' ORDER BY r.id LIMIT 1) AS charged_day,
+        AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0) AND i.held_by IS NULL LIMIT 1) IS NOT NULL)
+        AS rings,
+    (SELECT r.day FROM run r WHERE r.wake = p.wake AND r.charged = 1 AND r.state <> 'void' ORDER BY r.id LIMIT 1) AS charged_day,
     t.state AS task_state, t.waits_for AS task_waits_for, t.not_before AS task_not_before,
     t.attempts AS task_attempts
-FROM standing s
-LEFT JOIN total own ON own.scope = :agent_total AND own.day = :day
-LEFT JOIN total pair ON pair.scope = :pair_total AND pair.day = :day
-CROSS JOIN (SELECT sum(f.usd)::bigint AS usd, sum(f.tokens)::bigint AS tokens FROM total f
-    WHERE f.scope = 'fleet' AND f.day = :fleet_day) AS whole
-LEFT JOIN item t ON t.id = :task
-WHERE s.agent = :agent;
+FROM json_to_recordset(:rows::json) AS p (agent text, address text, place text, wake bigint, by_run bigint, task bigint,
+    pool text, requested_at bigint, slots bigint, burst_since bigint, agent_total text, pair_total text, day text,
+    fleet_day text, pause_agent text, pause_address text, pause_source text, now bigint)
+JOIN standing s ON s.agent = p.agent
+LEFT JOIN total own ON own.scope = p.agent_total AND own.day = p.day
+LEFT JOIN total pair ON pair.scope = p.pair_total AND pair.day = p.day
+CROSS JOIN LATERAL (SELECT sum(f.usd)::bigint AS usd, sum(f.tokens)::bigint AS tokens FROM total f
+    WHERE f.scope = 'fleet' AND f.day = p.fleet_day) AS whole
+LEFT JOIN item t ON t.id = p.task;
 
 -- name: candidates
 -- Who may take a wake that names an address: the idle first, then whoever has rested longest.
@@ -109,23 +113,63 @@ UPDATE item SET asked = NULL
 WHERE agent IN (:agent, :address) AND ring_at IS NOT NULL AND closed_at IS NULL
     AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0);
 
+-- name: next_wake
+SELECT nextval('wake_id_seq') AS id FROM generate_series(1, :count::bigint);
+
 -- name: put_wake
-INSERT INTO wake (agent, role, cause, subject, state, sender, reason, item, task, source, by_run, root, depth,
+INSERT INTO wake (id, agent, role, cause, subject, state, sender, reason, item, task, source, by_run, root, depth,
     lineage_usd, slot, attempt, charged, joined, guard, verdict, retry_at, rank, pool, requested_at, decided_at)
-VALUES (:agent, :role, :cause, :subject, :state, :sender, :reason, :item, :task, :source, :by_run, :root, :depth,
-    :lineage_usd, :slot, :attempt, :charged, :joined, :guard, :verdict, :retry_at, :rank, :pool, :requested_at,
-    :decided_at)
-RETURNING id;
+SELECT r.id, r.agent, r.role, r.cause, r.subject, r.state, r.sender, r.reason, r.item, r.task, r.source, r.by_run, r.root,
+    r.depth, r.lineage_usd, r.slot, r.attempt, r.charged, r.joined, r.guard, r.verdict, r.retry_at, r.rank, r.pool,
+    r.requested_at, r.decided_at
+FROM json_to_recordset(:rows::json) AS r (id bigint, agent text, role text, cause text, subject text, state text,
+    sender text, reason text, item bigint, task bigint, source text, by_run bigint, root bigint, depth int,
+    lineage_usd bigint, slot text, attempt int, charged smallint, joined bigint, guard text, verdict text,
+    retry_at bigint, rank int, pool text, requested_at bigint, decided_at bigint);
 
 -- name: decide_wake
-UPDATE wake SET state = :state, charged = :charged, guard = :guard, verdict = :verdict, retry_at = :retry_at,
-    decided_at = :decided_at WHERE id = :wake;
+UPDATE wake SET state = r.state, charged = r.charged, guard = r.guard, verdict = r.verdict, retry_at = r.retry_at,
+    decided_at = r.decided_at
+FROM json_to_recordset(:rows::json) AS r (wake bigint, state text, charged smallint, guard text, verdict text,
+    retry_at bigint, decided_at bigint)
+WHERE wake.id = r.wake;
 
 -- name: lineage
 SELECT w.id, w.root, w.depth, w.lineage_usd, r.spent_usd FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
 
+-- name: lineages
+SELECT r.id AS run, w.id, w.root, w.depth, w.lineage_usd, r.spent_usd
+FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = ANY (:runs::bigint[]);
+
+-- name: still_waiting
+SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_run, root, depth, lineage_usd, slot,
+    attempt, charged, requested_at
+FROM wake WHERE id = ANY (:wakes::bigint[]) AND state = 'waiting';
+
+-- name: waiting_alike
+-- For whom of these one waits already.
+SELECT r.agent FROM json_to_recordset(:rows::json) AS r (agent text, cause text, subject text, slot text)
+JOIN wake w ON coalesce(w.agent, '') = r.agent AND w.cause = r.cause AND w.subject = r.subject
+    AND coalesce(w.task, 0) = 0 AND w.slot = r.slot AND w.state = 'waiting';
+
+-- name: agents_named
+SELECT name, address, version, enabled, removed_at FROM agent WHERE name = ANY (:names::text[]);
+
+-- name: asked_standing
+SELECT agent FROM standing WHERE agent = :agent AND asked = 1;
+
+-- name: asked_standings
+SELECT agent FROM standing WHERE agent = ANY (:agents::text[]) AND asked = 1;
+
+-- name: asked_item
+SELECT id FROM item WHERE id = :item AND asked IS NOT NULL;
+
+-- name: asked_items
+SELECT id FROM item WHERE id = ANY (:items::bigint[]) AND asked IS NOT NULL;
+
 -- name: ask_standing
-UPDATE standing SET asked = :asked WHERE agent = :agent;
+UPDATE standing SET asked = r.asked FROM json_to_recordset(:rows::json) AS r (agent text, asked smallint)
+WHERE standing.agent = r.agent;
 
 -- name: skip_beat
 UPDATE standing SET idle_streak = :idle_streak, due_at = :due_at WHERE agent = :agent;
@@ -138,14 +182,24 @@ WHERE state = 'waiting' AND coalesce(agent, '') = :agent AND cause = 'timer' AND
 
 -- name: add_total
 -- The fleet's in the part of whoever writes; what is given back there may have been reserved elsewhere.
+WITH given AS MATERIALIZED (
+    SELECT r.*, CASE WHEN r.scope = 'fleet' THEN pg_backend_pid() % 64 ELSE 0 END AS part
+    FROM json_to_recordset(:rows::json) AS r (scope text, day text, wakes bigint, ms bigint, usd bigint, tokens bigint)
+), added AS (
+    UPDATE total SET wakes = total.wakes + g.wakes, ms = total.ms + g.ms, usd = total.usd + g.usd,
+        tokens = total.tokens + g.tokens
+    FROM given g WHERE total.scope = g.scope AND total.day = g.day AND total.part = g.part RETURNING g.scope, g.day
+)
 INSERT INTO total (scope, day, part, wakes, ms, usd, tokens)
-VALUES (:scope, :day, CASE WHEN :scope = 'fleet' THEN pg_backend_pid() % 64 ELSE 0 END,
-    CASE WHEN :scope = 'fleet' THEN :wakes ELSE greatest(:wakes, 0) END,
-    CASE WHEN :scope = 'fleet' THEN :ms ELSE greatest(:ms, 0) END,
-    CASE WHEN :scope = 'fleet' THEN :usd ELSE greatest(:usd, 0) END,
-    CASE WHEN :scope = 'fleet' THEN :tokens ELSE greatest(:tokens, 0) END)
+SELECT g.scope, g.day, g.part, CASE WHEN g.scope = 'fleet' THEN g.wakes ELSE greatest(g.wakes, 0) END,
+    CASE WHEN g.scope = 'fleet' THEN g.ms ELSE greatest(g.ms, 0) END,
+    CASE WHEN g.scope = 'fleet' THEN g.usd ELSE greatest(g.usd, 0) END,
+    CASE WHEN g.scope = 'fleet' THEN g.tokens ELSE greatest(g.tokens, 0) END
+FROM given g WHERE NOT EXISTS (SELECT 1 FROM added d WHERE d.scope = g.scope AND d.day = g.day)
+-- Another with the same part may have been the first of the day.
 ON CONFLICT (scope, day, part) DO UPDATE SET
-    wakes = total.wakes + :wakes, ms = total.ms + :ms, usd = total.usd + :usd, tokens = total.tokens + :tokens;
+    wakes = total.wakes + excluded.wakes, ms = total.ms + excluded.ms, usd = total.usd + excluded.usd,
+    tokens = total.tokens + excluded.tokens;
 
 -- name: total_row
 SELECT sum(wakes)::bigint AS wakes, sum(ms)::bigint AS ms, sum(usd)::bigint AS usd, sum(tokens)::bigint AS tokens
@@ -153,17 +207,26 @@ FROM total WHERE scope = :scope AND day = :day HAVING count(*) > 0;
 
 -- name: open_run
 -- Without a slot there is no run: whoever decided had one in hand.
-WITH opened AS (
-    INSERT INTO run (agent, address, wake, cause, subject, pool, state, version, position, hits, beat, attempt, charged,
-        pair, day, fleet_day, reserved_usd, reserved_tokens, admitted_at)
-    VALUES (:agent, :address, :wake, :cause, :subject, :pool, 'admitted', :version, :position, :hits, :beat, :attempt,
-        :charged, :pair, :day, :fleet_day, :reserved_usd, :reserved_tokens, :now)
-    RETURNING id, pool
+WITH given AS MATERIALIZED (
+    SELECT r.*, nextval('run_id_seq') AS id FROM ROWS FROM (json_to_recordset(:rows::json) AS (agent text, address text,
+        wake bigint, cause text, subject text, pool text, version bigint, position text, hits int, beat bigint, attempt int,
+        charged smallint, pair text, day text, fleet_day text, reserved_usd bigint, reserved_tokens bigint, now bigint
+    )) WITH ORDINALITY AS r (agent, address, wake, cause, subject, pool, version, position, hits, beat, attempt, charged,
+        pair, day, fleet_day, reserved_usd, reserved_tokens, now, place)
+), free AS MATERIALIZED (
+    SELECT s.number FROM slot s WHERE s.pool = (SELECT min(g.pool) FROM given g) AND s.run IS NULL
+    ORDER BY s.number LIMIT (SELECT count(*) FROM given) FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE slot SET run = g.id
+    FROM (SELECT number, row_number() OVER (ORDER BY number) AS place FROM free) AS f JOIN given g ON g.place = f.place
+    WHERE slot.pool = g.pool AND slot.number = f.number RETURNING slot.run
 )
-UPDATE slot SET run = opened.id FROM opened
-WHERE slot.pool = opened.pool AND slot.number = (SELECT s.number FROM slot s WHERE s.pool = :pool AND s.run IS NULL
-    ORDER BY s.number LIMIT 1 FOR UPDATE SKIP LOCKED)
-RETURNING opened.id;
+INSERT INTO run (id, agent, address, wake, cause, subject, pool, state, version, position, hits, beat, attempt, charged,
+    pair, day, fleet_day, reserved_usd, reserved_tokens, admitted_at)
+SELECT g.id, g.agent, g.address, g.wake, g.cause, g.subject, g.pool, 'admitted', g.version, g.position, g.hits, g.beat,
+    g.attempt, g.charged, g.pair, g.day, g.fleet_day, g.reserved_usd, g.reserved_tokens, g.now
+FROM given g JOIN taken t ON t.run = g.id ORDER BY g.place
+RETURNING id;
 
 -- name: due_standings
 SELECT agent, due_at FROM standing WHERE asked = 0 AND due_at IS NOT NULL AND due_at <= :now
@@ -199,6 +262,9 @@ SELECT min(at) AS at FROM (
     UNION ALL SELECT min(not_before) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed')
         AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL AND not_before > :now
     UNION ALL SELECT min(until) FROM pause WHERE until IS NOT NULL
+    -- Leases end by the database's clock, whatever the caller's says.
+    UNION ALL (SELECT greatest(:now, :now + lease_until - lease_clock()) FROM run WHERE state = 'running'
+        ORDER BY lease_until LIMIT 1)
 ) AS instants;
 
 -- name: oldest_unclaimed

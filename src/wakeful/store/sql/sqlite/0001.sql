@@ -235,7 +235,8 @@ CREATE TABLE run (
     CHECK ((stop_by IS NULL) = (stop_at_once IS NULL)),
     CHECK ((outcome IS NOT NULL) = (state = 'ended')),
     CHECK ((ended_at IS NOT NULL) = (state IN ('ended', 'void'))),
-    CHECK (state NOT IN ('running', 'ended') OR (started_at IS NOT NULL AND node IS NOT NULL AND epoch > 0))
+    CHECK (state NOT IN ('running', 'ended') OR (started_at IS NOT NULL AND node IS NOT NULL AND epoch > 0)),
+    CHECK (state <> 'running' OR lease_until IS NOT NULL)
 ) STRICT;
 
 CREATE UNIQUE INDEX run_open ON run (agent) WHERE ended_at IS NULL;
@@ -246,6 +247,7 @@ CREATE INDEX run_burst ON run (agent, admitted_at) WHERE cause IN ('timer', 'pee
 CREATE INDEX run_charged ON run (address, id) WHERE charged = 1 AND state <> 'void';
 CREATE INDEX run_of_wake ON run (wake);
 CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX run_leased ON run (lease_until) WHERE state = 'running';
 CREATE INDEX run_stopping ON run (node, id) WHERE stop_by IS NOT NULL AND ended_at IS NULL;
 
 CREATE TABLE run_item (
@@ -304,11 +306,26 @@ CREATE TABLE total (
 
 CREATE INDEX total_day ON total (day);
 
+-- The engines that are or were at work here.
 CREATE TABLE node (
     name     TEXT PRIMARY KEY,
+    host     TEXT NOT NULL,
+    url      TEXT NOT NULL,
+    since    INTEGER NOT NULL,
     seen_at  INTEGER NOT NULL,
-    body     TEXT NOT NULL DEFAULT '{}'
+    left_at  INTEGER,
+    -- For how long it counts as alive without a word.
+    lease    INTEGER NOT NULL CHECK (lease >= 0)
 ) WITHOUT ROWID, STRICT;
+
+-- What runs printed and were told, for those who cannot read their folders: in pieces, each where the last one ended.
+CREATE TABLE output (
+    run     INTEGER NOT NULL REFERENCES run (id),
+    stream  TEXT NOT NULL CHECK (stream IN ('stdout', 'stderr', 'briefing')),
+    start   INTEGER NOT NULL CHECK (start >= 0),
+    data    BLOB NOT NULL CHECK (length(data) > 0),
+    PRIMARY KEY (run, stream, start)
+) STRICT;
 
 CREATE TABLE event (
     id      INTEGER PRIMARY KEY AUTOINCREMENT,

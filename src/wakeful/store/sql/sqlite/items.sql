@@ -179,6 +179,13 @@ SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.
 FROM attempt a JOIN item i ON i.id = a.item
 WHERE a.run = :run AND a.ended_at IS NULL ORDER BY i.priority DESC, i.id;
 
+-- name: task_of_run
+SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
+    i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
+    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run
+FROM attempt a JOIN item i ON i.id = a.item
+WHERE a.item = :item AND a.run = :run AND a.ended_at IS NULL;
+
 -- name: end_attempt
 UPDATE attempt SET ended_at = :now, outcome = :outcome, counted = :counted, exit_code = :exit_code, error = :error
 WHERE item = :item AND run = :run AND ended_at IS NULL;

@@ -37,6 +37,9 @@ WHERE r.ended_at IS NOT NULL AND r.ended_at < :before
     AND NOT EXISTS (SELECT 1 FROM item i WHERE i.by_run = r.id AND i.by_run IS NOT NULL AND i.closed_at IS NULL)
 ORDER BY r.ended_at LIMIT :limit;
 
+-- name: forget_output
+DELETE FROM output WHERE run = :run;
+
 -- name: forget_run
 DELETE FROM run WHERE id = :run;
 

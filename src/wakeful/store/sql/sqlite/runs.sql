@@ -19,28 +19,39 @@ UPDATE wake SET state = 'joined', joined = :joined, charged = :charged WHERE id 
 
 -- name: admitted_runs
 SELECT r.id, r.agent, r.address, r.wake, r.cause, r.subject, r.version, r.position, r.hits, r.epoch, r.attempt,
-    r.reserved_usd, r.reserved_tokens, r.admitted_at, r.started_at, w.item
+    r.reserved_usd, r.reserved_tokens, r.admitted_at, r.started_at,
+    w.id AS wake_id, w.agent AS wake_agent, w.role AS wake_role, w.cause AS wake_cause, w.subject AS wake_subject,
+    w.sender AS wake_sender, w.reason AS wake_reason, w.item AS wake_item, w.task AS wake_task, w.source AS wake_source,
+    w.by_run AS wake_by_run, w.root AS wake_root, w.depth AS wake_depth, w.lineage_usd AS wake_lineage_usd,
+    w.slot AS wake_slot, w.attempt AS wake_attempt, w.charged AS wake_charged, w.requested_at AS wake_requested_at
 FROM run r JOIN wake w ON w.id = r.wake WHERE r.state = 'admitted' ORDER BY r.id LIMIT :limit;
 
 -- name: next_epoch
-UPDATE standing SET epoch = epoch + 1 WHERE agent = :agent;
+UPDATE standing SET epoch = :epoch WHERE agent = :agent;
 
 -- name: start_run
-UPDATE run SET state = 'running', node = :node, started_at = :now, lease_until = :lease_until,
-    epoch = (SELECT epoch FROM standing WHERE agent = :agent)
+UPDATE run SET state = 'running', node = :node, started_at = :now, lease_until = :now + :lease,
+    epoch = :epoch
 WHERE id = :run AND state = 'admitted';
 
--- name: wake_row
-SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_run, root, depth, lineage_usd, slot,
-    attempt, charged, requested_at
-FROM wake WHERE id = :wake;
-
--- name: last_run
-SELECT outcome, reason, summary FROM run WHERE agent = :agent AND state = 'ended' ORDER BY id DESC LIMIT 1;
+-- name: run_agent
+-- Whose run it is: how it stands, as what it is declared, whether a beat of it waits, and how it last ended.
+SELECT s.agent, s.state, s.hits, s.idle_streak, s.failure_streak, s.due_at, s.epoch, s.beat, s.gates, s.costs,
+    s.last_outcome, s.last_ended_at, a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at,
+    (SELECT w.id FROM wake w WHERE coalesce(w.agent, '') = coalesce(r.agent, '') AND w.cause = 'timer' AND w.subject = 'beat'
+        AND coalesce(w.task, 0) = 0 AND w.slot = '' AND w.state = 'waiting') AS timer,
+    e.outcome AS ended_outcome, e.reason AS ended_reason, e.summary AS ended_summary
+FROM run r JOIN standing s ON s.agent = r.agent JOIN agent a ON a.name = r.agent
+LEFT JOIN run e ON e.id = (SELECT o.id FROM run o WHERE o.agent = r.agent AND o.state = 'ended' ORDER BY o.id DESC LIMIT 1)
+WHERE r.id = :run;
 
 -- name: task_steps
 SELECT a.item, s.name, s.result FROM attempt a JOIN step s ON s.subject = 'task:' || a.item
 WHERE a.run = :run ORDER BY s.saved_at, s.name;
+
+-- name: beat_steps
+SELECT NULL AS item, p.name, p.result FROM run r JOIN standing s ON s.agent = r.agent
+JOIN step p ON p.subject = 'beat:' || s.agent || ':' || s.beat WHERE r.id = :run ORDER BY p.saved_at, p.name;
 
 -- name: ended_runs
 -- From the newest back: one agent's runs end in the order of their ids, whatever its clock said.
@@ -65,11 +76,8 @@ WHERE id = :run AND state = 'running' AND (stop_by IS NULL OR stop_at_once < :at
 SELECT id, epoch, stop_by, stop_at_once FROM run
 WHERE node = :node AND stop_by IS NOT NULL AND ended_at IS NULL ORDER BY id;
 
--- name: put_node
-INSERT INTO node (name, seen_at) VALUES (:node, :now) ON CONFLICT (name) DO UPDATE SET seen_at = :now;
-
--- name: renew_run
-UPDATE run SET lease_until = :lease_until WHERE id = :run AND epoch = :epoch AND node = :node AND state = 'running';
+-- name: orphaned_runs
+SELECT id, epoch FROM run WHERE state = 'running' AND lease_until <= :now ORDER BY lease_until, id LIMIT :limit;
 
 -- name: end_run
 UPDATE run SET state = 'ended', outcome = :outcome, reason = :reason, summary = :summary, ended_at = :now,

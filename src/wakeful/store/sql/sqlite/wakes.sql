@@ -122,6 +122,12 @@ UPDATE wake SET state = :state, charged = :charged, guard = :guard, verdict = :v
 -- name: lineage
 SELECT w.id, w.root, w.depth, w.lineage_usd, r.spent_usd FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
 
+-- name: asked_standing
+SELECT agent FROM standing WHERE agent = :agent AND asked = 1;
+
+-- name: asked_item
+SELECT id FROM item WHERE id = :item AND asked IS NOT NULL;
+
 -- name: ask_standing
 UPDATE standing SET asked = :asked WHERE agent = :agent;
 
@@ -183,6 +189,7 @@ SELECT min(at) AS at FROM (
     UNION ALL SELECT min(not_before) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed')
         AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL AND not_before > :now
     UNION ALL SELECT min(until) FROM pause WHERE until IS NOT NULL
+    UNION ALL SELECT min(lease_until) FROM run WHERE state = 'running'
 );
 
 -- name: oldest_unclaimed

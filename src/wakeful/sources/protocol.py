@@ -1,0 +1,69 @@
+"""The seam between what is pending outside and the store that mirrors it.
+
+Laws:
+- A source tells the level, whole: everything that is pending at one moment. What is new in it is found by the store.
+- A source that cannot be read says so: None and why, never an empty list.
+- A hint makes a source quick, a look makes it right. A look never depends on what was hinted.
+- Two batches of a source are ordered by `taken`: one that is older than what was observed last is not observed.
+- A source keeps nothing that is needed after a restart: the first batch of a new one is the whole list again, with
+  the same fingerprints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from wakeful.core.items import NewItem, Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What a source has to say at one moment: all that is pending (`observed`), or, from one that hands out each thing
+    once, things to be recorded (`items`). With neither it is an outage, and `why` says why."""
+
+    source: str
+    agent: str
+    observed: tuple[Observation, ...] | None = None
+    why: str = ""
+    items: tuple[NewItem, ...] = ()
+    # Counts the looks of one source; two batches that say the same are equal whenever they were taken.
+    taken: int = field(default=0, compare=False)
+
+    @property
+    def outage(self) -> bool:
+        return self.observed is None and not self.items
+
+
+class Source(Protocol):
+    # Under which the store keeps what comes from here; without spaces.
+    name: str
+    # The address whose inbox it is.
+    agent: str
+
+    def batches(self) -> AsyncIterator[Batch]:
+        """The whole list at once, then again whenever it differs from what was acknowledged last; an outage once, and
+        again when its reason changes. It ends after `stop`. One caller at a time."""
+
+    async def acknowledge(self, batch: Batch) -> None:
+        """The batch is dealt with: the store has committed it, or its outage was told. What is not acknowledged is
+        offered again."""
+
+    async def look(self) -> Batch:
+        """What is pending now. It waits a moment for what is being written at this very instant."""
+
+    async def stop(self) -> None:
+        """End the iterator, and whatever was begun for it; a second stop does nothing."""
+
+
+class Hints(Protocol):
+    """Somebody who hears of changes in folders, late or twice or not at all."""
+
+    @property
+    def hears(self) -> bool:
+        """Whether anything is heard at all."""
+
+    def folders(self, folders: Iterable[Path], told: Callable[[], None]) -> None:
+        """From now on `told` is called after a change in any of these folders, and of no others."""

@@ -1,0 +1,67 @@
+-- name: join_node
+-- Not while another of the name is at work elsewhere.
+INSERT INTO node (name, host, url, since, seen_at, lease) VALUES (:node, :host, :url, :now, :now, :lease)
+ON CONFLICT (name) DO UPDATE SET host = excluded.host, url = excluded.url, since = excluded.since,
+    seen_at = excluded.seen_at, left_at = NULL, lease = excluded.lease
+WHERE node.host = excluded.host OR node.left_at IS NOT NULL OR node.seen_at + node.lease <= excluded.seen_at;
+
+-- name: node_host
+SELECT host FROM node WHERE name = :node;
+
+-- name: leave_node
+UPDATE node SET seen_at = :now, left_at = :now WHERE name = :node;
+
+-- name: renew_runs
+UPDATE run SET lease_until = :now + :lease FROM json_each(:runs) j
+WHERE run.id = json_extract(j.value, '$[0]') AND run.epoch = json_extract(j.value, '$[1]')
+    AND run.node = :node AND run.state = 'running'
+RETURNING id;
+
+-- name: renew_node
+-- All that an idle node asks: it is there, the events go up to here, and this is when anything asks for a decision.
+UPDATE node SET seen_at = :now, left_at = NULL, lease = :lease WHERE name = :node
+RETURNING (SELECT coalesce(max(id), 0) FROM event) AS last_event, (
+    SELECT min(at) FROM (
+        SELECT min(due_at) AS at FROM standing WHERE asked = 0 AND due_at IS NOT NULL
+        UNION ALL SELECT min(retry_at) FROM wake WHERE state = 'waiting' AND retry_at IS NOT NULL
+        UNION ALL SELECT min(ring_at) FROM item WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL
+            AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
+        UNION ALL SELECT min(until) FROM pause WHERE until IS NOT NULL
+        UNION ALL SELECT min(lease_until) FROM run WHERE state = 'running'
+        UNION ALL SELECT :now WHERE EXISTS (SELECT 1 FROM run WHERE state = 'admitted')
+        UNION ALL SELECT :now WHERE EXISTS
+            (SELECT 1 FROM run WHERE node = :node AND stop_by IS NOT NULL AND ended_at IS NULL)
+        UNION ALL SELECT :now
+        WHERE EXISTS (SELECT 1 FROM wake WHERE state = 'waiting' AND guard = 'slots' AND pool = 'sessions')
+            AND (SELECT sessions FROM fleet) > (SELECT count(*) FROM run WHERE pool = 'sessions' AND ended_at IS NULL)
+        UNION ALL SELECT :now
+        WHERE EXISTS (SELECT 1 FROM wake WHERE state = 'waiting' AND guard = 'slots' AND pool = 'workers')
+            AND (SELECT workers FROM fleet) > (SELECT count(*) FROM run WHERE pool = 'workers' AND ended_at IS NULL)
+        UNION ALL SELECT min(not_before) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+            AND not_before IS NOT NULL AND not_before > :now
+        -- As `first_ready` and `first_later` have it; behind many that are held up there may be more: then look.
+        UNION ALL SELECT CASE WHEN count(*) >= 32 OR max(offered) THEN :now END
+        FROM (SELECT (i.key IS NULL OR NOT EXISTS
+                (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
+            AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
+            AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
+                AND coalesce(w.agent, 'role:' || w.role) = i.target
+                AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
+            AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role)
+                OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled)
+                OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled))
+                AS offered
+            FROM (SELECT * FROM (SELECT id, key, source, target, agent, role FROM item
+                WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+                    AND not_before IS NULL ORDER BY priority DESC, id LIMIT 32)
+                UNION ALL SELECT * FROM (SELECT id, key, source, target, agent, role FROM item
+                WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+                    AND not_before IS NOT NULL AND not_before <= :now ORDER BY not_before LIMIT 32)) AS i) AS heads
+        WHERE (SELECT workers FROM fleet) > (SELECT count(*) FROM run WHERE pool = 'workers' AND ended_at IS NULL)
+    ) AS instants) AS next_at;
+
+-- name: node_rows
+SELECT n.name, n.host, n.url, n.since, n.seen_at, n.left_at,
+    n.left_at IS NULL AND n.seen_at + n.lease > :now AS alive,
+    (SELECT count(*) FROM run r INDEXED BY run_open WHERE r.node = n.name AND r.ended_at IS NULL) AS runs
+FROM node n ORDER BY n.name;
