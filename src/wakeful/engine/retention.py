@@ -52,11 +52,13 @@ class Retention:
         total = 0
         while True:
             now = self._clock.now()
-            before, keys = now - self._retention(), now - KEYS
+            before, keys, output = now - self._retention(), now - KEYS, now - OUTPUT
             # Nothing is older than the first event: a young fleet is not written to for nothing.
-            if not await self._access.read(lambda store: store.events_until(max(before, keys))):  # noqa: B023
+            if not await self._access.read(lambda store: store.events_until(max(before, keys, output))):  # noqa: B023
                 break
-            gone = await self._access.write(lambda store: store.forget(before, keys, now))  # noqa: B023
+            gone = await self._access.write(
+                lambda store: store.forget(before, keys, now, output_before=output)  # noqa: B023
+            )
             total += gone.runs + gone.wakes + gone.items + gone.events
             if not gone.more:
                 break

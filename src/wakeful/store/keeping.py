@@ -24,7 +24,15 @@ TODAY = timedelta(hours=26)
 
 
 class Keeping(SqlBase):
-    def forget(self, before: datetime, keys_before: datetime, now: datetime, *, limit: int = 500) -> Forgotten:
+    def forget(
+        self,
+        before: datetime,
+        keys_before: datetime,
+        now: datetime,
+        *,
+        output_before: datetime | None = None,
+        limit: int = 500,
+    ) -> Forgotten:
         past = min(before, now - TODAY)
         old, keys = {"before": to_micros(past), "limit": limit}, to_micros(keys_before)
         with self.session.transaction("forget"):
@@ -39,7 +47,8 @@ class Keeping(SqlBase):
             day = (past - TODAY).date().isoformat()
             totals = self.session.run("forget_totals", day=day, limit=limit)
             self._forget_declarations(runs, events, old["before"])
-            counts = (items, unkeyed, len(runs), len(wakes), len(events), totals)
+            printed = self._forget_output(output_before or past, limit)
+            counts = (items, unkeyed, len(runs), len(wakes), len(events), totals, printed)
         return Forgotten(
             runs=len(runs),
             wakes=len(wakes),
@@ -58,6 +67,11 @@ class Keeping(SqlBase):
         named = [{"run": row["id"]} for row in rows]
         for query in ("forget_shown", "forget_output", "forget_run"):
             self.session.many(query, named)
+
+    def _forget_output(self, before: datetime, limit: int) -> int:
+        rows = self.session.all("old_output", before=to_micros(before), limit=limit)
+        self.session.many("forget_output", rows)
+        return len(rows)
 
     def _forget_events(self, old: Row) -> list[Row]:
         last = last_event_until(self.session, old["before"] - 1)

@@ -151,9 +151,17 @@ class PostgresStore(PostgresDeciding):
     def resume(self, scope: str, by: str, now: datetime, *, owner: str | None = None) -> bool:
         return self._alone("resume", lambda: super(PostgresStore, self).resume(scope, by, now, owner=owner))
 
-    def forget(self, before: datetime, keys_before: datetime, now: datetime, *, limit: int = 500) -> Forgotten:
+    def forget(
+        self,
+        before: datetime,
+        keys_before: datetime,
+        now: datetime,
+        *,
+        output_before: datetime | None = None,
+        limit: int = 500,
+    ) -> Forgotten:
         verb = super().forget
-        return self._alone("forget", lambda: verb(before, keys_before, now, limit=limit))
+        return self._alone("forget", lambda: verb(before, keys_before, now, output_before=output_before, limit=limit))
 
     # -- what arrives -------------------------------------------------------------------------------------
     def record(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:

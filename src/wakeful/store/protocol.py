@@ -236,9 +236,17 @@ class Store(Protocol):
         """The steps recorded so far for that task, or for the beat that the run holds."""
 
     # -- keeping ------------------------------------------------------------------------------------------
-    def forget(self, before: datetime, keys_before: datetime, now: datetime, *, limit: int = 500) -> Forgotten:
-        """Remove what ended before `before` (runs, their wakes, closed items, events) and idempotency keys of items
-        closed before `keys_before`; at most `limit` rows of each. What is open, or what a standing, a total of today
+    def forget(
+        self,
+        before: datetime,
+        keys_before: datetime,
+        now: datetime,
+        *,
+        output_before: datetime | None = None,
+        limit: int = 500,
+    ) -> Forgotten:
+        """Remove what ended before `before` (runs, their wakes, closed items, events), idempotency keys of items
+        closed before `keys_before`, and output of runs that ended before `output_before`; at most `limit` rows of each. What is open, or what a standing, a total of today
         or the current declarations rest on, stays. One transaction."""
 
     def backup(self, path: Path) -> None:

@@ -37,9 +37,9 @@ NOTHING = Forgotten()
 
 
 class KeepingContract(StoreCase):
-    def forget(self, now: datetime = LATER, **more: int) -> Forgotten:
+    def forget(self, now: datetime = LATER, *, limit: int = 500) -> Forgotten:
         """As an engine does it: rows are kept for a month, keys for two weeks."""
-        return self.store.forget(now - MONTH, now - timedelta(days=14), now, **more)
+        return self.store.forget(now - MONTH, now - timedelta(days=14), now, limit=limit)
 
     def has_run(self, agent: str, at: datetime) -> int:
         order = self.start(operator(agent, at), at)

@@ -97,3 +97,14 @@ class OutputContract(StoreCase):
         kept = {run: [self.store.output(run, stream, 0, 9)[0] for stream in ("stdout", "briefing")] for run in runs}
         assert self.store.run(runs[0]) is None
         assert kept == {runs[0]: [b"", b""], runs[1]: [b"out", b"in"], runs[2]: [b"out", b"in"]}
+
+    def test_it_may_be_forgotten_before_its_run_is_and_not_while_that_is_open(self) -> None:
+        self.declare("moss", "wren")
+        ended, open_still = self.start(operator("moss")), self.start(operator("wren"))
+        for order in (ended, open_still):
+            self.keep(order.run.id, "stdout", *PIECES)
+        self.end(ended, DONE, NOW + HOUR)
+        gone = self.store.forget(NOW, NOW, NOW + MONTH, output_before=NOW + 2 * HOUR)
+        assert (gone.runs, self.store.run(ended.run.id) is not None) == (0, True)
+        assert self.store.output(ended.run.id, "stdout", 0, 10) == (b"", 0)
+        assert self.store.output(open_still.run.id, "stdout", 0, 99) == (WHOLE, len(WHOLE))

@@ -37,6 +37,11 @@ WHERE r.ended_at IS NOT NULL AND r.ended_at < :before
     AND NOT EXISTS (SELECT 1 FROM item i WHERE i.by_run = r.id AND i.by_run IS NOT NULL AND i.closed_at IS NULL)
 ORDER BY r.ended_at, r.id LIMIT :limit;
 
+-- name: old_output
+-- From the oldest runs on, of which few are open.
+SELECT r.id AS run FROM (SELECT DISTINCT o.run FROM output o WHERE o.run > 0 ORDER BY o.run LIMIT :limit) AS kept JOIN run r ON r.id = kept.run
+WHERE r.ended_at IS NOT NULL AND r.ended_at < :before ORDER BY r.id;
+
 -- name: forget_output
 DELETE FROM output WHERE run = :run;
 
