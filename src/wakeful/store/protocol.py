@@ -246,8 +246,9 @@ class Store(Protocol):
         limit: int = 500,
     ) -> Forgotten:
         """Remove what ended before `before` (runs, their wakes, closed items, events), idempotency keys of items
-        closed before `keys_before`, and output of runs that ended before `output_before`; at most `limit` rows of each. What is open, or what a standing, a total of today
-        or the current declarations rest on, stays. One transaction."""
+        closed before `keys_before`, and output of runs that ended before `output_before`; at most `limit` rows of
+        each. What is open, or what a standing, a total of today or the current declarations rest on, stays. One
+        transaction."""
 
     def backup(self, path: Path) -> None:
         """A consistent copy of everything committed, in a new private file, while the store is in use."""
