@@ -174,7 +174,7 @@ def test_where_no_engine_is_the_nodes_decide(nodes, address, tmp_path):
     assert "no engine here; 2 nodes are up" in wakeful("status").stdout
     done = wakeful("run", "fine", "a page", "--wait")
     assert done.exit_code == 0, done.output
-    assert "told" in wakeful("logs", "fine").stdout
+    until(lambda: "told" in wakeful("logs", "fine").stdout)
     assert wakeful("stop").exit_code == 69
     assert not (tmp_path / ".wakeful").exists()
 

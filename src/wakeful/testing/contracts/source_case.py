@@ -85,11 +85,12 @@ def nothing_left() -> Iterator[None]:
     before, children = _open_files(), _children()
     yield
     until = time.monotonic() + GONE
-    while (_threads() or _open_files() != before) and time.monotonic() < until:
+    # Others' may have been closed meanwhile.
+    while (_threads() or _open_files() - before) and time.monotonic() < until:
         time.sleep(_LOOK)
     assert _threads() == []
-    assert _open_files() == before
-    assert _children() == children
+    assert _open_files() - before == set()
+    assert _children() - children == set()
 
 
 def _threads() -> list[threading.Thread]:
@@ -102,14 +103,14 @@ def _children() -> set[str]:
     return {child for task in tasks if task.exists() for child in task.read_text().split()}
 
 
-def _open_files() -> list[str]:
-    found = []
+def _open_files() -> set[str]:
+    found = set()
     for number in os.listdir("/proc/self/fd"):
         try:
-            found.append(f"{number} {os.readlink(f'/proc/self/fd/{number}')}")
+            found.add(f"{number} {os.readlink(f'/proc/self/fd/{number}')}")
         except FileNotFoundError:
             continue
-    return sorted(found)
+    return found
 
 
 def ids(batch: Batch) -> list[str]:
