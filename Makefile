@@ -22,13 +22,25 @@ timed = @started=$$(date +%s%N); if output=$$($(2) 2>&1); then \
 	awk -v n='$(1)' -v s=$$started -v e=$$(date +%s%N) 'BEGIN {printf "%-14s ok %7.1f s\n", n, (e - s) / 1e9}'; \
 	else status=$$?; printf '%s\n%-14s FAILED\n' "$$output" '$(1)'; exit $$status; fi
 
-.PHONY: demo test lint format simulate soak bench requirements clean
+# What the tests need of the system beside Python.
+PACKAGES := tmux
+
+.PHONY: demo test packages lint format simulate soak bench requirements clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py $(if $(FOR),--for $(FOR))
 
-test: lint
+test: lint packages
 	@$(BIN)/python -m pytest -n $(WORKERS) tests
+
+# Installed where we may (Debian, root); elsewhere the tests that need one are skipped, and name it.
+packages:
+	@for package in $(PACKAGES); do \
+	  if command -v $$package >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then continue; fi; \
+	  echo "installing the package $$package"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $$package; } \
+	    >/dev/null 2>&1 || echo "could not install the package $$package"; \
+	done
 
 lint: $(STAMP)
 	$(call timed,ruff check,$(BIN)/ruff check --quiet --output-format concise $(CODE))

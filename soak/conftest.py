@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from soak.standing import Place
+from soak.standing import Ground, Place
 from wakeful.testing.postgres import PostgresServer, installed
 
 # The sentences of other folders that are repeated here tell what they compared, as they do at home.
@@ -24,6 +24,29 @@ def place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
     yield make
     for each in places:
         each.close()
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Callable[..., Ground]]:
+    """A fleet of any kind; as many as a test wants, one after the other."""
+    grounds: list[Ground] = []
+
+    def make(fleet: str, **options: Any) -> Ground:
+        grounds.append(Ground(tmp_path / f"fleet-{len(grounds)}", fleet, **options))
+        return grounds[-1]
+
+    yield make
+    for each in grounds:
+        each.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest) -> str | None:
+    """Where the store is: None is a file in the data folder."""
+    if request.param == "sqlite":
+        return None
+    server: PostgresServer = request.getfixturevalue("server")
+    return server.dsn
 
 
 @pytest.fixture

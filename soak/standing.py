@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -26,9 +27,9 @@ TWO = ".wakeful-two"
 
 
 class Node:
-    """An engine over the fleet of a place, with a data folder and a machine of its own."""
+    """An engine over the fleet of a ground, with a data folder and a machine of its own."""
 
-    def __init__(self, place: Place, name: str, store: str | None = None) -> None:
+    def __init__(self, place: Ground, name: str, store: str | None = None, port: int = 0) -> None:
         self.place = place
         self.data = place.folder / name
         self.log_file = place.folder / f"log{name}"
@@ -40,7 +41,7 @@ class Node:
             "wakeful",
             "up",
             "--port",
-            "0",
+            str(port),
             "--data",
             str(self.data),
             "--fleet",
@@ -109,34 +110,19 @@ class Node:
         return self.log_file.read_text()[-4000:]
 
 
-class Place(Node):
-    """A fleet of witnesses in a folder, and the first node over it. `more` names others, with the address by which each
-    of them reaches the same store."""
+class Ground(Node):
+    """A fleet in a folder, and the first node over it. `more` names others, with the address by which each of them
+    reaches the same store. With a `port` of its own a run finds the engine again after a restart."""
 
     def __init__(
-        self,
-        folder: Path,
-        agents: int,
-        *,
-        interval: str = "1s",
-        agent: str = agent(),
-        store: str | None = None,
-        more: dict[str, str] | None = None,
+        self, folder: Path, fleet: str, *, store: str | None = None, more: dict[str, str] | None = None, port: int = 0
     ) -> None:
         self.folder = folder
         self.store_address = store
-        folder.mkdir(parents=True)
-        (folder / "lifecycle.org").write_text(LIFECYCLE)
-        (folder / "agent.sh").write_text(agent)
+        self._fleet = fleet
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "witness").touch()
-        os.mkfifo(folder / "silence")
-        drawer = f":PROPERTIES:\n:INTERVAL: {interval}\n:LIFECYCLE: lifecycle.org\n:END:"
-        names = "\n".join(f"* agent-{number}\n{drawer}" for number in range(agents))
-        self._fleet = (
-            f"#+RUN: bash agent.sh\n#+WORKDIR: .\n#+SESSIONS: {agents}\n#+GRACE: 0s\n#+STAGGER: 0s\n"
-            f"#+MAX-FAILURES: 100000\n#+BURST: 1000000/10m\n{names}\n"
-        )
-        super().__init__(self, ".wakeful", store)
+        super().__init__(self, ".wakeful", store, port)
         self.nodes: list[Node] = [self, *(Node(self, name, address) for name, address in (more or {}).items())]
 
     def declared(self, store: str | None) -> str:
@@ -160,6 +146,32 @@ class Place(Node):
             yield opened
         finally:
             opened.close()
+
+
+class Place(Ground):
+    """A fleet of witnesses."""
+
+    def __init__(
+        self,
+        folder: Path,
+        agents: int,
+        *,
+        interval: str = "1s",
+        agent: str = agent(),
+        store: str | None = None,
+        more: dict[str, str] | None = None,
+    ) -> None:
+        folder.mkdir(parents=True)
+        (folder / "lifecycle.org").write_text(LIFECYCLE)
+        (folder / "agent.sh").write_text(agent)
+        os.mkfifo(folder / "silence")
+        drawer = f":PROPERTIES:\n:INTERVAL: {interval}\n:LIFECYCLE: lifecycle.org\n:END:"
+        names = "\n".join(f"* agent-{number}\n{drawer}" for number in range(agents))
+        fleet = (
+            f"#+RUN: bash agent.sh\n#+WORKDIR: .\n#+SESSIONS: {agents}\n#+GRACE: 0s\n#+STAGGER: 0s\n"
+            f"#+MAX-FAILURES: 100000\n#+BURST: 1000000/10m\n{names}\n"
+        )
+        super().__init__(folder, fleet, store=store, more=more)
 
     def witness(self) -> list[Sign]:
         return read_signs(self.folder / "witness")
@@ -193,3 +205,9 @@ def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> 
     while not condition():
         assert time.monotonic() < end, f"waited for {what}"
         time.sleep(0.02)
+
+
+def free_port() -> int:
+    """One that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])

@@ -59,7 +59,7 @@ ENTRY_POINTS = {
     "wakeful.runners.worker",
 }
 # Finished and tested before the package that calls them; a line goes when its caller comes.
-AWAITING_A_CALLER: set[str] = {"wakeful.sources.registry"}
+AWAITING_A_CALLER: set[str] = set()
 
 
 @pytest.fixture(scope="module")

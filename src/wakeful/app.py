@@ -18,7 +18,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from wakeful import belongings
 from wakeful.belongings import DATA, SQLITE, write_private
-from wakeful.core.agents import Fleet
+from wakeful.core.agents import Agent, Fleet
 from wakeful.core.errors import Busy, Conflict, Mistake
 from wakeful.fleet.load import FLEET_NAMES, find_fleet
 from wakeful.store.folder import DataFolder
@@ -35,6 +35,7 @@ from wakeful.store.folder import DataFolder
 if TYPE_CHECKING:
     from wakeful.control.control import Control
     from wakeful.engine.engine import Engine
+    from wakeful.engine.sourcing import Sources
     from wakeful.fleet.watch import FleetFile
     from wakeful.http.server import Server
     from wakeful.store.postgres_store import PostgresStore
@@ -261,18 +262,14 @@ async def _serve(options: Options, file: FleetFile, data: Path, store: SqlStore,
     listening = _listen(bind, options, file.fleet, data)
     url, shared = url_of(listening), address != SQLITE
     access, sick = _access(store, shared)
-    clock, answers = SystemClock(), Answers()
+    clock, answers, root = SystemClock(), Answers(), file.path.absolute().parent
     carrier = Carrier(
-        file.path.absolute().parent,
-        data,
-        url=lambda: url,
-        token=lambda run: run_token(keys, run.id, run.epoch),
-        link=answers,
-        base=os.environ,
+        root, data, url=lambda: url, token=lambda run: run_token(keys, run.id, run.epoch), link=answers, base=os.environ
     )
     # Whoever holds the folder is the only one on a store in it, also after the machine was given another name.
     host = belongings.host(data) if shared else ""
-    engine = Engine(access, carrier, file, clock, node, data, host=host, url=url, shared=shared)
+    sources = _sources(root, data, url)
+    engine = Engine(access, carrier, file, clock, node, data, host=host, url=url, shared=shared, sources=sources)
     runs, beside = data / belongings.RUNS, engine
     control = Control(access, runs=runs, clock=clock.now, beside=beside, node=node, fleet_file=file.path, shared=shared)
     answers.control = control
@@ -299,6 +296,23 @@ def _access(store: SqlStore, shared: bool) -> tuple[Writer, tuple[type[Exception
     from wakeful.store.writer import Writer
 
     return Writer(store), (apsw.Error,)
+
+
+def _sources(root: Path, data: Path, url: str) -> Sources:
+    """What agents declare to be looked at: in their name, and without their secrets in what is told of it."""
+    from wakeful.runners.environment import Surroundings, before_a_run, secret_values
+    from wakeful.runners.redaction import Redactor
+    from wakeful.sources.registry import Around, declared
+
+    around = Surroundings(base=os.environ, root=root, data=data)
+
+    def hide(agent: Agent) -> Callable[[str], str]:
+        redactor = Redactor(secret_values(agent, os.environ))
+        return lambda words: (redactor.feed(words.encode(errors="replace")) + redactor.flush()).decode(errors="replace")
+
+    given: dict[str, Any] = {"root": root, "variables": os.environ, "hide": hide}
+    given["environment"] = lambda agent: before_a_run(agent, around, url=url)
+    return lambda agents, hints: declared(agents, Around(hints=hints, **given))
 
 
 async def _alone(access: Writer, node: str, host: str) -> None:
@@ -345,16 +359,16 @@ class Asked:
         await self._server.stop()
 
 
-def _listen(bind: Any, options: Options, fleet: Fleet | None, data: Path) -> socket.socket:
+def _listen(
+    bind: Callable[[str, int], socket.socket], options: Options, fleet: Fleet | None, data: Path
+) -> socket.socket:
     """Port 0 is any free one; an engine that comes back takes the one that it had, for its runs still know it."""
     port = options.port if options.port is not None else (fleet.port if fleet else Fleet().port)
     if port == 0:
         with suppress(OSError, ValueError, KeyError, Mistake):
             before = json.loads((data / ENGINE).read_bytes())["url"]
-            bound: socket.socket = bind(options.host, int(before.rpartition(":")[2]))
-            return bound
-    bound = bind(options.host, port)
-    return bound
+            return bind(options.host, int(before.rpartition(":")[2]))
+    return bind(options.host, port)
 
 
 async def _live(engine: Engine, data: Path, told: dict[str, str]) -> int:

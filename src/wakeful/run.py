@@ -11,8 +11,8 @@ Only the standard library, and little of it: this module is imported by every ha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import time
 from typing import Any, ParamSpec, TypeVar
@@ -83,6 +83,11 @@ class Message:
     source: str | None
     external_id: str | None
     created_at: datetime
+    # The sender's own, as data.
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    reply_to: int | None = None
+    # The first message of the conversation.
+    thread: int | None = None
 
     @property
     def payload(self) -> Any:
@@ -247,14 +252,27 @@ class Run:
         type: str = "info",
         priority: str = "normal",
         key: str | None = None,
+        reply_to: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Leave a message for an agent; recorded when this returns. High and urgent ones ask for a wake themselves."""
         told = {"to": to, "body": body, "subject": subject, "type": type, "priority": priority, "key": key}
-        return self._request({"verb": "send", **told})
+        own = None if metadata is None else json.loads(as_json(dict(metadata), "the metadata"))
+        return self._request({"verb": "send", **told, "reply_to": reply_to, "metadata": own})
 
-    def wake(self, agent: str, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
-        """Ask for a wake of another agent. A refusal is an answer, not an error: it names the guard and its numbers."""
-        return self._request({"verb": "wake", "agent": agent, "reason": reason, "key": key})
+    def wake(self, agent: str, reason: str, body: str, *, key: str | None = None) -> dict[str, Any]:
+        """Wake another agent with a message. The reason is blocker, critical_finding or user_request; what can wait
+        goes with `send`. A refusal is an answer, not an error: it names the guard and its numbers."""
+        return self._request({"verb": "wake", "agent": agent, "reason": reason, "body": body, "key": key})
+
+    def mark_read(self, messages: int | Iterable[int]) -> dict[str, Any]:
+        """These need no run any more, whatever becomes of this one."""
+        return self._request({"verb": "mark_read", "messages": _numbers(messages)})
+
+    def snooze(self, messages: int | Iterable[int], until: datetime | str) -> dict[str, Any]:
+        """Out of sight until then: a datetime, or a text such as 2h or 14:30."""
+        when = until.isoformat() if isinstance(until, datetime) else until
+        return self._request({"verb": "snooze", "messages": _numbers(messages), "until": when})
 
     def _request(self, request: dict[str, Any]) -> dict[str, Any]:
         answer = self._ask({"task": None if self._data is None else self._data["id"], **request})
@@ -281,6 +299,10 @@ def as_json(value: Any, what: str) -> str:
         ) from None
 
 
+def _numbers(messages: int | Iterable[int]) -> list[int]:
+    return [messages] if isinstance(messages, int) else list(messages)
+
+
 def _payload(body: str) -> Any:
     try:
         return json.loads(body)
@@ -305,6 +327,9 @@ def _message(item: Mapping[str, Any]) -> Message:
         source=item.get("source"),
         external_id=item.get("external_id"),
         created_at=_instant(item.get("created_at")),
+        metadata=item.get("metadata") or {},
+        reply_to=item.get("reply_to"),
+        thread=item.get("thread"),
     )
 
 

@@ -7,6 +7,8 @@ import pytest
 from tests.claims.desk import DONE, HOUR, MINUTE, SECOND, agent, why_not
 from wakeful.core.agents import Limits
 from wakeful.core.items import Origin, Priority, Ring, State, ring_of
+from wakeful.core.runs import Ending, Result
+from wakeful.core.standing import Spend
 from wakeful.core.wakes import Cause, Subject
 from wakeful.core.windows import parse_window
 
@@ -63,6 +65,20 @@ def test_high_and_urgent_messages_ask_for_a_wake_by_themselves(desk):
         desk.message(name, priority=priority)
         (order,) = desk.begin()
         assert (order.run.agent, order.run.cause) == (name, Cause.peer)
+
+
+@pytest.mark.parametrize(("enabled", "priority"), [(True, "normal"), (True, "low"), (False, "urgent"), (False, "high")])
+def test_no_agent_is_woken_that_is_disabled_or_for_less_than_a_high_priority(desk, enabled, priority):
+    desk.declare(agent("finn", enabled=enabled))
+    message = desk.message("finn", priority=priority)
+    told = [why_not(decision) for decision in desk.tick()]
+    assert told == ([] if enabled else [("refuse", "moot")])
+    assert desk.claim() == []
+    # The message is there when the agent is.
+    desk.declare(agent("finn"))
+    desk.until(desk.standing("finn").due_at)
+    (order,) = desk.begin()
+    assert [item.id for item in order.items] == [message]
 
 
 def test_the_message_is_recorded_before_its_wake_is_decided(desk):
@@ -226,6 +242,22 @@ def test_a_chain_of_wakes_ends_at_depth_eight(desk):
         if n < 8:
             (here,) = desk.claim()
     assert told == [*[("admit", None)] * 8, ("refuse", "chain")]
+
+
+def test_every_wake_carries_what_its_whole_chain_has_cost_so_far(desk):
+    """Each asks while it is under way; what it costs itself is known to those that follow."""
+    chain = ("finn", "yang", "yuki", "chieko")
+    crew(desk, *chain, limits=FREE, sessions=9)
+    here = session(desk, "finn")
+    for number, name in enumerate(chain[1:], start=1):
+        desk.wake(name, here.run.agent, by_run=here.run.id)
+        (woken,) = desk.claim()
+        spent = Result(outcome="done", usage=Spend(usd=10**number))
+        desk.end(here, Ending(exit_code=0, result=spent))
+        here = woken
+    rows = [row.wake for name in chain[1:] for row in desk.store.wakes(agent=name)]
+    assert [(wake.depth, wake.lineage_usd) for wake in rows] == [(1, 0), (2, 10), (3, 110)]
+    assert len({wake.root for wake in rows}) == 1
 
 
 def test_no_wake_starts_once_the_days_minutes_are_used(desk):

@@ -2,7 +2,7 @@
 
 Laws:
 - One file per document, and one for the holes in their designs. Each entry names a test, or the capability
-  that is to bring one; never both.
+  that is to bring one; never both. `also` are further tests that show it.
 - A test that is named exists, and a test of a claim is named.
 - OPEN holds how many claims wait for their capability. It only shrinks, and only knowingly.
 """
@@ -12,6 +12,7 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +25,10 @@ CAPABILITIES = {
     *("runs", "engine", "postgres", "inbox", "tasks", "proof", "http", "dashboard", "brokers"),
 }
 HOLES = {"A": 24, "B": 32, "C": 16, "D": 28, "E": 28, "F": 10}
-KEYS = {"id", "claim", "where", "test", "open", "differs"}
+KEYS = {"id", "claim", "where", "test", "also", "open", "differs"}
 LONGEST_CLAIM = 20
 
-Entry = dict[str, str]
+Entry = dict[str, Any]
 
 
 def entries(name: str) -> list[Entry]:
@@ -39,12 +40,18 @@ def every_entry() -> list[Entry]:
     return [entry for name in FILES for entry in entries(name)]
 
 
+def named_in(entry: Entry) -> list[str]:
+    return [*([entry["test"]] if "test" in entry else []), *entry.get("also", [])]
+
+
 def malformed(entry: Entry) -> str | None:
     """What is wrong with one entry by itself."""
     if unknown := entry.keys() - KEYS:
         return f"{entry.get('id')}: unknown key {sorted(unknown)[0]!r}"
     if not {"id", "claim"} <= entry.keys() or not all(entry.values()):
         return f"{entry.get('id')}: an entry has an id and a claim, and no key is empty"
+    if "also" in entry and "test" not in entry:
+        return f"{entry['id']}: `also` stands beside a test"
     if ("test" in entry) == ("open" in entry):
         return f"{entry['id']}: name a test, or the capability that is to bring it, not both"
     if entry.get("open", "runs") not in CAPABILITIES:
@@ -90,7 +97,7 @@ def test_every_entry_names_a_test_or_the_capability_that_will_bring_it(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_named_test_exists(name):
-    assert [entry["id"] for entry in entries(name) if "test" in entry and not exists(entry["test"])] == []
+    assert [test for entry in entries(name) for test in named_in(entry) if not exists(test)] == []
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -112,7 +119,7 @@ def test_the_list_of_open_claims_only_shrinks():
 
 
 def test_every_test_of_a_claim_is_in_the_table():
-    named = {entry["test"] for entry in every_entry() if "test" in entry}
+    named = {test for entry in every_entry() for test in named_in(entry)}
     modules = [path for path in sorted(HERE.glob("test_*.py")) if path.name != Path(__file__).name]
     here = {f"{path.relative_to(ROOT).as_posix()}::{node}" for path in modules for node in nodes_in(path)}
     assert sorted(here - named) == []
@@ -123,6 +130,7 @@ def test_every_test_of_a_claim_is_in_the_table():
     [
         ({"id": "1", "claim": "x", "test": "t", "open": "runs"}, "not both"),
         ({"id": "1", "claim": "x"}, "not both"),
+        ({"id": "1", "claim": "x", "open": "runs", "also": ["t"]}, "stands beside a test"),
         ({"id": "1", "claim": "x", "open": "soon"}, "is no capability"),
         ({"id": "1", "claim": "x", "open": "runs", "text": "y"}, "unknown key 'text'"),
         ({"id": "1", "claim": "", "open": "runs"}, "no key is empty"),

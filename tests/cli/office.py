@@ -9,11 +9,12 @@ import secrets
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import psycopg
@@ -21,7 +22,7 @@ from click.testing import CliRunner, Result
 
 from tests.store.postgres_server import dsn
 from wakeful.cli import main
-from wakeful.control.callers import OPERATOR
+from wakeful.control.callers import OPERATOR, Claim, leave_to_others
 from wakeful.control.control import Control
 from wakeful.control.operations import OPERATIONS
 from wakeful.core.admission import admit
@@ -169,6 +170,9 @@ def schema() -> Iterator[str]:
             connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
 
 
+T = TypeVar("T")
+
+
 class Beside:
     """What an engine says of itself; told to leave, it gives the folder back."""
 
@@ -179,6 +183,9 @@ class Beside:
         self.answers: dict[str, object] = {"changed": ["wren"], "diagnostics": []}
         self.sickness: dict[str, object] = {}
         self.away = threading.Event()
+
+    async def taking(self, write: Callable[[Claim], Awaitable[T]]) -> T:
+        return await write(leave_to_others)
 
     def health(self) -> dict[str, object]:
         well = {"node": "here", "since": "2026-03-02T12:00:00Z", "ready": True, "heartbeat_age": 0.25, "why_not": ""}

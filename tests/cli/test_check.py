@@ -47,6 +47,18 @@ def test_a_good_fleet_is_ok_with_its_agents_and_states_counted(folder):
     assert (result.exit_code, result.stdout) == (0, "ok: fleet.org: 2 agents, 1 state\n")
 
 
+def test_beats_that_bunch_are_a_warning_and_the_file_may_be_used(folder):
+    drawer = ":PROPERTIES:\n:SCHEDULE: 0 * * * *\n:END:\n"
+    agents = "".join(f"* {name}\n{drawer}" for name in ("wren", "moss", "fern"))
+    (folder / "fleet.org").write_text(f"#+RUN: true\n{agents}", encoding="utf-8")
+    result = check()
+    assert result.exit_code == 0
+    assert "fleet.org:4:2: warning: 3 agents are due in the same minute (" in result.stdout
+    assert "): wren, moss, fern; SESSIONS is 2, so 1 of them waits (give some of them another minute" in result.stdout
+    (told,) = json.loads(check("--json").stdout)["diagnostics"]
+    assert (told["severity"], told["line"]) == ("warning", 4)
+
+
 def test_without_fleet_org_the_folders_fleet_yml_is_checked(folder):
     (folder / "fleet.yml").write_text("run: 'true'\nagents:\n  wren:\n", encoding="utf-8")
     result = check()

@@ -220,8 +220,10 @@ def test_only_the_first_guard_that_objects_is_shown_as_the_one():
 
 
 def test_a_setting_is_shown_changed_and_taken_back(office):
-    assert "cooldown             5m  (" in wakeful("set", "wren").stdout
-    assert "10m  (override)" in wakeful("set", "wren", "cooldown=10m").stdout
+    assert "cooldown             5m  (agent)" in wakeful("set", "wren").stdout
+    assert "10m  (override, the agent says 5m)" in wakeful("set", "wren", "cooldown=10m").stdout
+    assert "9  (override, the default is 8)" in wakeful("set", "wren", "max_chain=9").stdout
+    wakeful("set", "wren", "max_chain=")
     assert "override" not in wakeful("set", "wren", "cooldown=").stdout
     assert wakeful("set", "wren", "cooldown").exit_code == 2
 

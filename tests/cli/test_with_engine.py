@@ -41,7 +41,7 @@ TALK = """\
 #!/bin/sh
 wakeful() { "$PYTHON" -m wakeful "$@"; echo "exit $?"; }
 wakeful send fine "from a run"
-wakeful wake fine --reason "look at it"
+wakeful wake fine --reason blocker "look at it"
 wakeful token 2>/dev/null
 wakeful runs 2>/dev/null
 """

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.store.postgres_server import tell_time
-from wakeful.control.callers import OPERATOR, Caller
+from wakeful.control.callers import OPERATOR, Caller, Claim, leave_to_others
 from wakeful.control.control import Control
 from wakeful.core.admission import admit
 from wakeful.core.agents import Agent, Fleet, Runner
@@ -21,6 +21,8 @@ from wakeful.core.wakes import Cause, Subject, Wake
 from wakeful.store.inline import Inline
 from wakeful.store.protocol import Decision, Finish, Order
 from wakeful.store.store import SqlStore
+
+T = TypeVar("T")
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
@@ -46,6 +48,9 @@ class Engine:
     def __init__(self) -> None:
         self.left: list[bool] = []
         self.settled: Callable[[], None] = lambda: None
+
+    async def taking(self, write: Callable[[Claim], Awaitable[T]]) -> T:
+        return await write(leave_to_others)
 
     def health(self) -> dict[str, object]:
         return {"ready": True, "title": "night desk", "diagnostics": ["fleet.org:1:1: mend it"]}

@@ -1,20 +1,19 @@
-"""Ticks, wakes, messages and beats at an instant: recorded first, decided at once or when an engine starts."""
+"""Ticks, wakes and beats at an instant: recorded first, decided at once or when an engine starts."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.control.desk import MINUTE, NOON, SECOND, an_agent, caller_of, replicas
+from tests.control.desk import MINUTE, NOON, SECOND, an_agent, caller_of
 from wakeful.control.callers import OPERATOR
 from wakeful.core.agents import Limits
 from wakeful.core.codec import write_time
-from wakeful.core.errors import Conflict, Mistake, Unknown
+from wakeful.core.errors import Mistake
 from wakeful.core.windows import parse_window
 from wakeful.store.writer import Writer
 
 REPLY = ["wake_id", "message_id", "verdict", "guard", "reason", "numbers", "next_eligible", "run_id"]
-MESSAGE = ["id", "from", "to", "subject", "body", "type", "priority", "origin", "state", "shown_in", "created_at"]
 NIGHT = Limits(quiet_hours=(parse_window("11:00-13:00"),))
 
 
@@ -126,20 +125,92 @@ def test_a_runs_wake_is_a_peers_with_the_sender_stamped_from_its_token(desk):
 def test_a_refused_peer_is_told_guard_numbers_next_time_and_what_to_use_instead(desk):
     desk.declare("wren", "moss")
     first = desk.begin("wren")
-    desk.ask("wake", caller_of(first), agent="moss", reason="blocker")
+    desk.ask("wake", caller_of(first), agent="moss", reason="blocker", body="one")
     desk.later(MINUTE)
-    reply = desk.ask("wake", caller_of(first), agent="moss", reason="another")
+    reply = desk.ask("wake", caller_of(first), agent="moss", reason="critical_finding", body="another")
     assert (reply["verdict"], reply["guard"]) == ("refuse", "cooldown")
     assert reply["numbers"] == {"seconds": 60.0, "limit": 300.0}
     assert reply["next_eligible"] == write_time(NOON + 5 * MINUTE)
     assert "message is kept" in reply["advice"] and "message_agent" in reply["advice"]
-    assert [each["body"] for each in desk.ask("inbox", agent="moss")["items"]] == ["blocker", "another"]
+    assert [each["body"] for each in desk.ask("inbox", agent="moss")["items"]] == ["one", "another"]
 
 
-def test_an_agent_that_wakes_another_has_to_say_why(desk):
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({}, "needs a reason .give one of blocker, critical_finding, user_request"),
+        ({"body": "look"}, "needs a reason"),
+        ({"reason": "look at this", "body": "look"}, "one of blocker, critical_finding, user_request.*found 'look at"),
+        ({"reason": "blocker"}, "leaves a message.*message_agent"),
+        ({"reason": "blocker", "body": " \n"}, "leaves a message"),
+    ],
+)
+def test_an_agent_that_wakes_another_gives_one_of_three_reasons_and_a_message(desk, given, complaint):
     desk.declare("wren", "moss")
-    with pytest.raises(Mistake, match="needs a reason"):
-        desk.ask("wake", caller_of(desk.begin("wren")), agent="moss")
+    with pytest.raises(Mistake, match=complaint):
+        desk.ask("wake", caller_of(desk.begin("wren")), agent="moss", **given)
+    assert desk.ask("inbox", agent="moss")["items"] == [] and desk.store.wakes(agent="moss") == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "type"),
+    [("blocker", "help_request"), ("critical_finding", "review_request"), ("user_request", "work_assignment")],
+)
+def test_the_message_of_a_wake_is_urgent_and_of_the_type_that_its_reason_asks_for(desk, reason, type):
+    desk.declare("wren", "moss")
+    desk.ask("wake", caller_of(desk.begin("wren")), agent="moss", reason=reason, body="the build is red")
+    (message,) = desk.ask("inbox", agent="moss")["items"]
+    assert (message["priority"], message["type"], message["subject"]) == ("urgent", type, reason)
+
+
+def test_the_operator_may_wake_for_any_reason_and_leave_an_urgent_message_or_none(desk):
+    desk.declare("wren", "moss")
+    assert desk.ask("wake", agent="wren", reason="because I say so")["message_id"] is None
+    desk.ask("wake", agent="moss", reason="because", body="hello")
+    (message,) = desk.ask("inbox", agent="moss")["items"]
+    assert (message["priority"], message["type"], message["origin"]) == ("urgent", "info", "operator")
+
+
+def wake_moss(desk, order, body):
+    return desk.ask("wake", caller_of(order), agent="moss", reason="blocker", body=body)
+
+
+@pytest.mark.parametrize(
+    ("guard", "limits"),
+    [
+        ("quiet_hours", NIGHT),
+        ("wakes_per_run", Limits(wakes_per_run=0)),
+        ("wakes_per_day", Limits(wakes_per_day=0)),
+        ("wakes_per_pair", Limits(wakes_per_pair=0)),
+        ("chain", Limits(chain=0)),
+        ("minutes_per_day", Limits(minutes_per_day=0)),
+    ],
+)
+def test_whichever_guard_refuses_an_agent_it_is_told_to_use_message_agent_and_its_message_is_kept(desk, guard, limits):
+    desk.declare(an_agent("wren", limits=limits), an_agent("moss", limits=limits))
+    order = desk.begin("wren")
+    reply = wake_moss(desk, order, "look")
+    assert (reply["verdict"], reply["guard"]) == ("refuse", guard)
+    assert reply["advice"] == (
+        "your message is kept and shown at its next run; "
+        "next time use message_agent (wakeful send), which costs nothing"
+    )
+    loud = desk.ask("send", caller_of(order), agent="moss", body="louder", priority="urgent")["wake"]
+    assert loud["verdict"] == "refuse" and "use message_agent with priority normal" in loud["advice"]
+    assert [each["body"] for each in desk.ask("inbox", agent="moss")["items"]] == ["look", "louder"]
+
+
+def test_a_wake_that_has_to_wait_says_for_what_and_until_when(desk):
+    desk.declare("wren", "moss", "reed", "finch")
+    order, busy = desk.begin("wren"), desk.begin("moss")
+    waits = wake_moss(desk, order, "look")
+    assert (waits["verdict"], waits["guard"], waits["numbers"]) == ("defer", "busy", {"run": busy.run.id})
+    assert "decided again when that run has ended" in waits["advice"]
+    full = desk.ask("wake", caller_of(order), agent="reed", reason="blocker", body="look")
+    assert full["guard"] == "slots" and "decided again when one is free" in full["advice"]
+    desk.ask("pause_agent", agent="finch", duration="2h")
+    held = desk.ask("wake", caller_of(order), agent="finch", reason="blocker", body="look")
+    assert held["next_eligible"] >= write_time(NOON + 120 * MINUTE) and held["next_eligible"] in held["advice"]
 
 
 def test_a_wake_with_a_key_is_recorded_once_and_the_second_is_told_of_the_first(desk):
@@ -150,102 +221,6 @@ def test_a_wake_with_a_key_is_recorded_once_and_the_second_is_told_of_the_first(
     assert [again[name] for name in same] == [first[name] for name in same]
     assert again["duplicate"] and not first["duplicate"]
     assert len(desk.ask("inbox", agent="wren")["items"]) == 1
-
-
-# ---- send
-
-
-def test_a_normal_message_waits_for_the_next_run_and_costs_nothing(desk):
-    desk.declare("wren")
-    sent = desk.ask("send", agent="wren", body="hello", subject="greeting")
-    assert list(sent["message"])[: len(MESSAGE)] == MESSAGE
-    assert sent["wake"] is None and sent["message"]["state"] == "open" and sent["message"]["shown_in"] is None
-    assert desk.due() == [] and desk.store.wakes() == []
-
-
-@pytest.mark.parametrize("priority", ["high", "urgent", "critical"])
-def test_an_urgent_message_of_the_operator_is_decided_at_once(desk, priority):
-    desk.declare("wren")
-    sent = desk.ask("send", agent="wren", body="fire", priority=priority)
-    assert (sent["wake"]["verdict"], sent["wake"]["message_id"]) == ("admit", sent["message"]["id"])
-    run = desk.ask("show_run", run=sent["wake"]["run_id"])
-    assert (run["cause"], run["subject"]) == ("operator", "inbox")
-    assert desk.due() == []
-
-
-def test_an_urgent_message_of_a_run_asks_as_a_peer(desk):
-    desk.declare("wren", "moss")
-    sent = desk.ask("send", caller_of(desk.begin("wren")), agent="moss", body="fire", priority="urgent")
-    assert desk.store.wake(sent["wake"]["wake_id"]).wake.cause == "peer"
-    assert sent["message"]["from"] == "wren"
-
-
-def test_an_urgent_message_without_an_engine_rings_once_when_one_starts(desk):
-    desk.declare("wren")
-    desk.engine_stops()
-    sent = desk.ask("send", agent="wren", body="fire", priority="urgent")
-    assert (sent["wake"]["verdict"], sent["wake"]["run_id"]) == ("defer", None)
-    assert [decision.run is not None for decision in desk.due()] == [True]
-
-
-def test_a_message_that_was_shown_says_in_which_run(desk):
-    desk.declare("wren")
-    sent = desk.ask("send", agent="wren", body="hello")
-    order = desk.begin("wren")
-    assert desk.ask("inbox", agent="wren")["items"][0]["shown_in"] == order.run.id
-    desk.end(order)
-    assert desk.ask("inbox", agent="wren")["items"] == []
-    (closed,) = desk.ask("inbox", agent="wren", state="closed")["items"]
-    assert (closed["id"], closed["state"], closed["shown_in"]) == (sent["message"]["id"], "closed", order.run.id)
-
-
-def test_the_same_key_with_another_body_is_a_conflict_and_two_callers_may_use_one_key(desk):
-    desk.declare("wren", "moss")
-    desk.ask("send", agent="moss", body="one", key="k")
-    with pytest.raises(Conflict):
-        desk.ask("send", agent="moss", body="two", key="k")
-    other = desk.ask("send", caller_of(desk.begin("wren")), agent="moss", body="three", key="k")
-    assert not other["duplicate"]
-    again = desk.ask("send", agent="moss", body="one", key="k")
-    assert again["duplicate"] and again["wake"] is None
-
-
-def test_a_reply_names_the_message_that_it_answers_and_a_run_only_one_of_its_own(desk):
-    desk.declare("wren", "moss")
-    asked = desk.ask("send", agent="wren", body="how is it?")["message"]["id"]
-    other = desk.ask("send", agent="moss", body="and you?")["message"]["id"]
-    caller = caller_of(desk.begin("wren"))
-    assert desk.ask("send", caller, agent="moss", body="well", reply_to=asked)
-    with pytest.raises(Unknown, match=f"no message {other} to reply to"):
-        desk.ask("send", caller, agent="moss", body="well", reply_to=other)
-
-
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ({"priority": "hihg"}, "unknown priority"),
-        ({"type": "gossip"}, "unknown type of message 'gossip'"),
-        ({"body": "a\0b"}, r"U\+0000"),
-        ({"body": "a\ud800b"}, r"U\+D800"),
-        ({"key": " "}, "a key of 1 to 255"),
-        ({"key": "k" * 256}, "a key of 1 to 255"),
-    ],
-)
-def test_what_cannot_be_sent_is_a_mistake_and_nothing_is_kept(desk, given, reason):
-    desk.declare("wren")
-    with pytest.raises(Mistake, match=reason):
-        desk.ask("send", **{"agent": "wren", "body": "hello", **given})
-    assert desk.ask("inbox", agent="wren")["items"] == []
-
-
-def test_a_message_to_an_address_is_in_the_inbox_of_each_replica_and_wakes_one_of_them(desk):
-    desk.declare(*replicas("moss", 3))
-    sent = desk.ask("send", agent="moss", body="fire", priority="high")
-    assert sent["message"]["to"] == "moss" and sent["wake"]["agent"] == "moss-1"
-    for name in ("moss", "moss-1", "moss-3"):
-        assert [each["id"] for each in desk.ask("inbox", agent=name)["items"]] == [sent["message"]["id"]]
-    assert desk.ask("wake", agent="moss")["agent"] == "moss-2"
-    assert desk.ask("tick", agent="moss")["guard"] == "slots"
 
 
 # ---- at

@@ -17,12 +17,14 @@ from wakeful.core.errors import Mistake, Unknown
 SAMPLES = {
     "agent": "wren",
     "body": "hello",
+    "messages": [1],
     "path": "/nowhere/copy",
     "prompt": "say hello",
     "run": 1,
     "settings": {"cooldown": "10m"},
     "task": 1,
     "title": "a title",
+    "until": "2h",
     "wake": 1,
     "when": "in 20m",
 }
@@ -71,8 +73,8 @@ def test_a_run_may_not_ask_for_what_is_the_operators(desk, operation):
 
 
 def test_what_a_run_may_ask_for_is_this_and_nothing_else():
-    looks = {"status", "agents", "agent", "inbox", "why", "forecast", "show_run", "tasks", "task"}
-    assert set(BY_RUNS) == looks | {"send", "wake", "add_task"}
+    looks = {"status", "agents", "agent", "inbox", "why", "forecast", "wake_stats", "show_run", "tasks", "task"}
+    assert set(BY_RUNS) == looks | {"send", "wake", "add_task", "mark_read", "snooze"}
 
 
 @pytest.mark.parametrize("operation", BY_RUNS)
@@ -80,8 +82,11 @@ def test_a_run_is_answered_while_it_is_under_way_and_not_after_its_end(desk, ope
     desk.declare("wren")
     order = desk.begin("wren")
     desk.ask("add_task", agent="wren", title="a title")
+    message = desk.ask("send", agent="wren", body="hello")["message"]["id"]
     more: dict[str, dict[str, Any]] = {
-        "wake": {"reason": "a blocker"},
+        "wake": {"reason": "blocker", "body": "look"},
+        "mark_read": {"messages": [message]},
+        "snooze": {"messages": [message]},
         "add_task": {"role": "editor"},
         "task": {"task": 1},
     }
@@ -104,13 +109,15 @@ def test_a_run_cannot_speak_with_an_older_epoch_or_under_another_name(desk):
             desk.ask("status", strange)
 
 
-@pytest.mark.parametrize("operation", ["inbox", "why", "forecast"])
+@pytest.mark.parametrize("operation", ["inbox", "mark_read", "snooze", "why", "forecast", "wake_stats"])
 def test_a_run_sees_what_is_its_own_and_nobody_elses(desk, operation):
     desk.declare("wren", "moss")
-    caller = caller_of(desk.begin("wren"))
-    assert desk.ask(operation, caller, agent="wren")
+    for name in ("wren", "moss"):
+        desk.ask("send", agent=name, body="hello")
+    caller, given = caller_of(desk.begin("wren")), needed(operation)
+    assert desk.ask(operation, caller, **given)
     with pytest.raises(Forbidden, match="not of moss"):
-        desk.ask(operation, caller, agent="moss")
+        desk.ask(operation, caller, **{**given, "agent": "moss"})
 
 
 def test_a_run_sees_its_agents_runs_and_nobody_elses(desk):
@@ -136,7 +143,7 @@ def test_the_token_of_a_run_stands_for_its_agent_while_the_run_is_open_in_that_e
 NAMED = [name for name in OPERATIONS if "agent" in needed(name) or "{agent}" in OPERATIONS[name].path]
 
 
-@pytest.mark.parametrize("operation", [*NAMED, "runs", "decisions", "events", "tasks"])
+@pytest.mark.parametrize("operation", [*NAMED, "runs", "decisions", "events", "tasks", "stuck"])
 def test_an_agent_that_nobody_declared_is_unknown_and_the_nearest_name_is_told(desk, operation):
     desk.declare("wren", "moss")
     with pytest.raises(Unknown, match=r"no agent is called 'wrne'; did you mean wren\?"):
@@ -149,6 +156,9 @@ def test_an_agent_that_nobody_declared_is_unknown_and_the_nearest_name_is_told(d
         ("show_run", {"run": 7}),
         ("kill", {"run": 7}),
         ("output", {"run": 7}),
+        ("blame", {"run": 7}),
+        ("mark_read", {"agent": "wren", "messages": [7]}),
+        ("snooze", {"agent": "wren", "messages": [7], "until": "2h"}),
         ("decision", {"wake": 7}),
         ("task", {"task": 7}),
         ("send", {"agent": "wren", "body": "x", "reply_to": 7}),
@@ -160,7 +170,7 @@ def test_a_number_that_nothing_has_is_unknown(desk, operation, given):
         desk.ask(operation, **given)
 
 
-@pytest.mark.parametrize("operation", ["agents", "runs", "decisions", "events", "tasks", "inbox"])
+@pytest.mark.parametrize("operation", ["agents", "runs", "decisions", "events", "tasks", "inbox", "stuck"])
 def test_a_list_of_no_length_is_a_mistake(desk, operation):
     desk.declare("wren")
     with pytest.raises(Mistake, match="how many"):

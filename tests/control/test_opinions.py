@@ -287,7 +287,8 @@ def _prepare_minutes(desk):
 
 
 def _prepare_spend(desk):
-    desk.declare(an_agent("wren", limits=Limits(usd_per_day=1_000_000, reserve_usd=2_000_000)))
+    desk.declare(an_agent("wren", limits=Limits(usd_per_day=1_000_000, reserve_usd=600_000)))
+    desk.end(desk.begin("wren"))
 
 
 def _prepare_quarantine(desk):
@@ -298,7 +299,7 @@ def _prepare_quarantine(desk):
 HELD = {
     "paused": (_prepare_quarantine, "timer", {"scope": "agent:wren"}),
     "minutes_per_day": (_prepare_minutes, "timer", {"minutes": 11.0, "limit": 10}),
-    "spend": (_prepare_spend, "timer", {"unit": "usd", "spent": 0, "reserve": 2_000_000, "limit": 1_000_000}),
+    "spend": (_prepare_spend, "timer", {"unit": "usd", "spent": 600_000, "reserve": 600_000, "limit": 1_000_000}),
     "burst": (_prepare_burst, "peer", {"starts": 1, "limit": 1}),
     "state_gate": (_prepare_gate, "timer", {"state": "add"}),
 }

@@ -11,6 +11,7 @@ from wakeful.core.agents import FLEET_WIDE, LIVE_POLICIES, Limits, RetryPolicy
 from wakeful.core.codec import encode
 from wakeful.core.errors import Mistake
 from wakeful.core.windows import parse_window
+from wakeful.fleet.load import load_fleet
 
 # What is typed, what is shown for it, and the fields that it fills.
 TYPED: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -49,8 +50,14 @@ def test_every_limit_and_policy_of_a_live_agent_can_be_set_and_none_of_the_fleet
 def test_a_setting_is_typed_held_and_shown_and_can_be_typed_again(desk, name):
     written, shown, fields = TYPED[name]
     desk.declare("wren")
+    before = desk.ask("settings", agent="wren")["settings"][name]["value"]
     told = desk.ask("set", agent="wren", settings={name: written})["settings"]
-    assert told[name] == {"value": shown, "origin": "override", "exact": encode(fields)}
+    assert told[name] == {
+        "value": shown,
+        "origin": "override",
+        "exact": encode(fields),
+        "replaces": {"value": before, "origin": "default"},
+    }
     changed = desk.store.agent("wren")
     policies = {"max_retries": "max_retries", "retry_base": "base", "retry_jitter": "jitter"}
     for field, value in fields.items():
@@ -69,19 +76,131 @@ def test_nothing_takes_an_override_back(desk, name, nothing):
     assert after == before and after[name]["origin"] == "default"
 
 
+FLEET_FILE = """
+#+COOLDOWN: 10m
+#+MAX-WAKES-PER-DAY: 30
+#+MAX-WAKES-PER-PAIR: 5
+#+MAX-RETRIES: 2
+#+BUDGET-USD: 50
+* wren
+:PROPERTIES:
+:RUN: true
+:MAX-WAKES-PER-DAY: 12
+:MAX-MINUTES-PER-DAY: 60
+:BURST: 5/1m
+:RETRY-BASE: 15s
+:RETRY-JITTER: 0.2
+:MAX-FAILURES: 3
+:END:
+* moss
+:PROPERTIES:
+:RUN: true
+:END:
+"""
+PULSE_FILE = """
+coordination:
+  wake_guardrails: {cooldown_seconds: 300, max_wakes_per_day: 20}
+agents:
+  wren:
+    run: "true"
+    coordination: {wake_guardrails: {max_wakes_per_day: 12}}
+"""
+
+
+def from_file(desk, name, text):
+    path = desk.folder / name
+    path.write_text(text, encoding="utf-8")
+    loaded = load_fleet(path)
+    assert loaded.fleet is not None, loaded.diagnostics
+    desk.store.declare(loaded.fleet, desk.now)
+
+
+def origins_of(desk, agent):
+    told = desk.ask("settings", agent=agent)["settings"]
+    return {name: setting["origin"] for name, setting in told.items() if setting["origin"] != "default"}
+
+
+def test_each_value_says_whether_the_fleet_or_the_agent_declares_it_even_where_it_equals_the_default(desk):
+    from_file(desk, "fleet.org", FLEET_FILE)
+    of_fleet = {
+        "cooldown": "fleet",
+        "max_wakes_per_day": "fleet",
+        "max_wakes_per_pair": "fleet",
+        "max_retries": "fleet",
+    }
+    own = ("max_wakes_per_day", "max_minutes_per_day", "burst", "retry_base", "retry_jitter", "max_failures")
+    # A fleet's budget is no default of its agents.
+    assert origins_of(desk, "moss") == of_fleet
+    assert origins_of(desk, "wren") == of_fleet | dict.fromkeys(own, "agent")
+
+
+def test_the_guardrails_of_a_pulse_file_have_an_origin_too(desk):
+    from_file(desk, "fleet.yml", PULSE_FILE)
+    assert origins_of(desk, "wren") == {"cooldown": "fleet", "max_wakes_per_day": "agent"}
+
+
+def test_an_override_says_what_it_replaces_and_gives_it_back(desk):
+    from_file(desk, "fleet.org", FLEET_FILE)
+    told = desk.ask("set", agent="wren", settings={"cooldown": "1m", "max_wakes_per_day": "1", "max_chain": "2"})
+    told = {name: told["settings"][name] for name in ("cooldown", "max_wakes_per_day", "max_chain")}
+    assert {name: (setting["value"], setting["replaces"]) for name, setting in told.items()} == {
+        "cooldown": ("1m", {"value": "10m", "origin": "fleet"}),
+        "max_wakes_per_day": ("1", {"value": "12", "origin": "agent"}),
+        "max_chain": ("2", {"value": "8", "origin": "default"}),
+    }
+    again = desk.ask("set", agent="wren", settings={"cooldown": "2m"})["settings"]["cooldown"]
+    assert (again["value"], again["replaces"]["value"]) == ("2m", "10m")
+    back = desk.ask("set", agent="wren", settings={"cooldown": ""})["settings"]
+    assert (back["cooldown"]["value"], back["cooldown"]["origin"], back["cooldown"]["replaces"]) == (
+        "10m",
+        "fleet",
+        None,
+    )
+    assert back["max_chain"]["origin"] == "override"
+
+
+def test_to_move_a_value_to_the_fleet_changes_its_origin_and_is_no_new_version(desk):
+    from_file(desk, "fleet.org", "#+RUN: true\n* wren\n:PROPERTIES:\n:COOLDOWN: 5m\n:END:\n")
+    before, told = desk.ask("settings", agent="wren"), len(desk.ask("events", limit=1_000)["items"])
+    from_file(desk, "fleet.org", "#+RUN: true\n#+COOLDOWN: 5m\n* wren\n")
+    after = desk.ask("settings", agent="wren")
+    assert [row["settings"]["cooldown"]["origin"] for row in (before, after)] == ["agent", "fleet"]
+    assert after["version"] == before["version"] and len(desk.ask("events", limit=1_000)["items"]) == told
+
+
+def test_an_edit_under_an_override_changes_what_it_replaces(desk):
+    from_file(desk, "fleet.org", FLEET_FILE)
+    desk.ask("set", agent="moss", settings={"cooldown": "1m"})
+    from_file(desk, "fleet.org", FLEET_FILE.replace("COOLDOWN: 10m", "COOLDOWN: 20m"))
+    told = desk.ask("settings", agent="moss")["settings"]["cooldown"]
+    assert (told["value"], told["replaces"]) == ("1m", {"value": "20m", "origin": "fleet"})
+
+
+def test_one_overridden_half_of_a_setting_replaces_the_whole_of_it(desk):
+    from_file(desk, "fleet.org", FLEET_FILE)
+    told = desk.ask("set", agent="wren", settings={"burst_window": "2m"})["settings"]["burst"]
+    assert (told["value"], told["replaces"]) == ("5/2m", {"value": "5/1m", "origin": "agent"})
+
+
 def test_settings_say_where_each_value_comes_from_and_the_version(desk):
     desk.declare(an_agent("wren", limits=Limits(wakes_per_day=3), retries=RetryPolicy(jitter=0.0)))
     first = desk.ask("settings", agent="wren")
     assert (first["agent"], first["version"]) == ("wren", 1)
     assert first["settings"]["max_wakes_per_day"] == {
         "value": "3",
-        "origin": "declared",
+        "origin": "agent",
         "exact": {"wakes_per_day": 3},
+        "replaces": None,
     }
-    assert first["settings"]["cooldown"] == {"value": "5m", "origin": "default", "exact": {"cooldown": 300.0}}
+    assert first["settings"]["cooldown"] == {
+        "value": "5m",
+        "origin": "default",
+        "exact": {"cooldown": 300.0},
+        "replaces": None,
+    }
     assert first["settings"]["budget_usd"]["value"] is None and first["settings"]["quiet_hours"]["value"] == "none"
     second = desk.ask("set", agent="wren", settings={"cooldown": "1m"})
-    assert second["version"] == 2 and second["settings"]["retry_jitter"]["origin"] == "declared"
+    assert second["version"] == 2 and second["settings"]["retry_jitter"]["origin"] == "agent"
     assert desk.ask("agent", agent="wren")["overrides"] == ["cooldown"]
 
 
@@ -115,9 +234,11 @@ def test_a_raised_limit_lets_the_next_wake_in_without_a_restart(desk):
     desk.declare("wren", "moss")
     order = desk.begin("wren")
     desk.ask("set", agent="moss", settings={"max_wakes_per_day": "0"})
-    assert desk.ask("wake", caller_of(order), agent="moss", reason="a")["guard"] == "wakes_per_day"
+    assert desk.ask("wake", caller_of(order), agent="moss", reason="blocker", body="stuck")["guard"] == "wakes_per_day"
     desk.ask("set", agent="moss", settings={"max_wakes_per_day": "1"})
-    assert desk.ask("wake", caller_of(order), agent="moss", reason="b")["verdict"] == "admit"
+    assert (
+        desk.ask("wake", caller_of(order), agent="moss", reason="critical_finding", body="found")["verdict"] == "admit"
+    )
 
 
 def test_an_address_sets_all_of_its_replicas_at_once(desk):

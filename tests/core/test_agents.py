@@ -1,13 +1,25 @@
 """What a declaration means where it is silent, and what a live setting may change."""
 
+import json
 from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from wakeful.core.agents import FLEET_WIDE, LIVE_POLICIES, Agent, Fleet, Limits, RetryPolicy, Runner, override
+from wakeful.core.agents import (
+    FLEET_WIDE,
+    LIVE_POLICIES,
+    Agent,
+    Declared,
+    Fleet,
+    Limits,
+    RetryPolicy,
+    Runner,
+    override,
+)
 from wakeful.core.cadence import Cadence
+from wakeful.core.codec import decode, encode
 from wakeful.core.errors import Mistake
 from wakeful.core.lifecycle import SINGLE
 
@@ -107,7 +119,25 @@ def test_the_live_policies_reach_the_retries_and_the_failures():
 
 
 def test_no_settings_change_nothing():
-    assert override(MOSS, {}) == MOSS
+    assert override(MOSS, {}) is MOSS and MOSS.declared is None
+
+
+def test_what_a_setting_replaces_is_kept_and_a_second_one_does_not_hide_it():
+    once = override(MOSS, {"wakes_per_day": 1, "max_failures": 9})
+    twice = override(once, {"wakes_per_day": 2})
+    assert once.declared == Declared(limits=MOSS.limits, retries=MOSS.retries, max_failures=MOSS.max_failures)
+    assert twice.declared == once.declared and twice.limits.wakes_per_day == 2
+
+
+def test_who_declares_a_limit_and_what_is_under_a_setting_are_stored_and_an_older_agent_has_neither():
+    told = replace(override(MOSS, {"wakes_per_day": 1}), origins=(("cooldown", "fleet"), ("wakes_per_day", "agent")))
+    stored = json.loads(json.dumps(encode(told)))
+    again = decode(Agent, stored)
+    assert (again.origins, again.declared) == (told.origins, told.declared)
+    older = decode(Agent, {key: value for key, value in stored.items() if key not in ("origins", "declared")})
+    assert (older.origins, older.declared) == ((), None)
+    # It is told, and no more: nobody is a different agent for it.
+    assert older == again == told
 
 
 @pytest.mark.parametrize("key", sorted(FLEET_WIDE))

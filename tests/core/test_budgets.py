@@ -1,12 +1,22 @@
 """Money is reserved before a run and settled after it; an unknown cost is never zero."""
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.agents import Limits
-from wakeful.core.budgets import MEMORY, Bill, quantile, remember, reserve, settle_spend
-from wakeful.core.standing import Spend
+from wakeful.core.agents import Agent, Limits
+from wakeful.core.budgets import MEMORY, Bill, over_limit, quantile, remember, reserve, settle_spend
+from wakeful.core.facts import Facts
+from wakeful.core.guards import spend
+from wakeful.core.lifecycle import SINGLE, begin
+from wakeful.core.runs import Ending, Result, Run
+from wakeful.core.settlement import Settlement, settle
+from wakeful.core.standing import Spend, Standing
+from wakeful.core.wakes import Cause, Subject, Wake
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +63,9 @@ RESERVATIONS = [
     ("at least something where there is a budget", (Spend(),), Limits(usd_per_day=9), Spend(usd=1)),
     ("at least something of an empty budget", (), Limits(tokens_per_day=0), Spend(tokens=1)),
     ("at least something, though nothing is declared", (), Limits(usd_per_day=9, reserve_usd=0), Spend(usd=1)),
+    ("never more than the whole budget", PAST, Limits(usd_per_day=50), Spend(usd=50)),
+    ("never more than the fleet's", PAST, Limits(usd_per_day=1000, fleet_usd_per_day=40), Spend(usd=40)),
+    ("never more than the budget, though declared", (), Limits(usd_per_day=50, reserve_usd=70), Spend(usd=50)),
     ("a tenth of the smaller", (), Limits(usd_per_day=1000, fleet_usd_per_day=500), Spend(usd=50)),
 ]
 
@@ -62,6 +75,44 @@ RESERVATIONS = [
 )
 def test_a_run_reserves(past, limits, expected):
     assert reserve(past, limits) == expected
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=40), st.integers(1, 10**9), st.none() | st.integers(1, 10**9))
+def test_an_agent_that_has_spent_nothing_today_can_always_afford_its_next_run(past, own, fleet):
+    limits = Limits(usd_per_day=own, fleet_usd_per_day=fleet)
+    facts = Facts(now=NOON, reserve=reserve(tuple(Spend(usd=usd) for usd in past), limits))
+    wake = Wake(agent="moss", cause=Cause.timer, subject=Subject.beat, requested_at=NOON)
+    assert spend(wake, facts, limits) is None
+
+
+@pytest.mark.parametrize(
+    ("used", "said"),
+    [
+        (Spend(usd=500_000, tokens=9), None),
+        (Spend(usd=500_001), "it used $0.50, a run may use $0.50"),
+        (Spend(usd=2_000_000), "it used $2.00, a run may use $0.50"),
+        (Spend(tokens=10), "it used 10 tokens, a run may use 9 tokens"),
+    ],
+)
+def test_a_run_that_used_more_than_a_run_may_is_told_so(used, said):
+    assert over_limit(used, Limits(usd_per_run=500_000, tokens_per_run=9)) == said
+    assert over_limit(used, Limits(usd_per_day=1)) is None
+
+
+@pytest.mark.parametrize(("exit_code", "said"), [(0, "it used $0.61"), (3, "exit code 3; it used $0.61")])
+@pytest.mark.parametrize("subject", Subject)
+def test_a_run_that_used_more_than_a_run_may_ends_as_it_ended(subject, exit_code, said):
+    def settled(limits: Limits) -> Settlement:
+        agent = Agent(name="moss", address="moss", limits=limits)
+        run = Run(id=1, agent="moss", wake=1, cause=Cause.timer, subject=subject, version=1, position=begin(SINGLE))
+        standing = Standing(agent="moss", position=begin(SINGLE))
+        return settle(run, ending, standing, agent, NOON, began_with=SINGLE)
+
+    ending = Ending(exit_code=exit_code, result=Result(usage=Spend(usd=610_000)))
+    free, bounded = settled(Limits()), settled(Limits(usd_per_run=500_000))
+    assert bounded.reason.startswith(said) and "used" not in free.reason
+    assert (bounded.outcome, bounded.bill) == (free.outcome, free.bill)
+    assert bounded.bill.spend.usd == 610_000
 
 
 def test_a_run_that_does_not_say_what_it_used_is_charged_its_reservation_and_flagged():

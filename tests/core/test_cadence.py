@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.cadence import Cadence, backoff, first_beat, next_beat, resume_beat
+from wakeful.core.cadence import Cadence, backoff, changed_beat, first_beat, next_beat, resume_beat
 from wakeful.core.cron import parse_schedule
 from wakeful.core.durations import parse_duration
 
@@ -139,6 +139,46 @@ def test_the_stagger_of_a_large_fleet_fits_into_one_interval():
 def test_a_declared_offset_takes_the_place_of_the_stagger():
     cadence = Cadence(interval=HOUR, offset=timedelta(minutes=7))
     assert first_beat(cadence, NOW, GRACE, 3, 4, UTC_ZONE) == NOW + GRACE + timedelta(minutes=7)
+
+
+def changed(
+    cadence: Cadence, due: timedelta, *, before: Cadence = HOURLY, streak: int = 0, index: int = 0
+) -> timedelta:
+    beat = changed_beat(before, cadence, NOW + due, streak, NOW, GRACE, index, 100, UTC_ZONE)
+    assert beat is not None
+    return beat - NOW
+
+
+def test_beats_that_one_edit_brings_forward_do_not_bunch():
+    ten = Cadence(interval=timedelta(minutes=10))
+    beats = [changed(ten, HOUR, index=index) for index in range(100)]
+    assert len(set(beats)) == 100
+    assert (beats[0], beats[-1]) == (ten.interval, timedelta(minutes=10) + 99 * timedelta(seconds=6))
+
+
+def test_an_edit_of_the_interval_never_puts_a_beat_off():
+    ten = Cadence(interval=timedelta(minutes=10))
+    assert [changed(ten, timedelta(minutes=soon), index=99) for soon in (1, 10, 15)] == [
+        timedelta(minutes=soon) for soon in (1, 10, 15)
+    ]
+    assert changed(Cadence(interval=2 * HOUR), timedelta(minutes=5)) == timedelta(minutes=5)
+
+
+def test_an_idle_agent_keeps_its_backoff_through_an_edit():
+    assert changed(Cadence(interval=timedelta(minutes=10)), HOUR, streak=6) == timedelta(minutes=30)
+
+
+def test_an_edit_of_the_offset_moves_the_beat_and_of_anything_else_leaves_it():
+    ten = timedelta(minutes=10)
+    offset = Cadence(interval=HOUR, offset=ten)
+    assert changed(offset, timedelta(minutes=1), index=7) == GRACE + ten
+    assert changed(offset, timedelta(minutes=1), before=Cadence(interval=2 * HOUR, offset=ten)) == timedelta(minutes=1)
+    assert changed(offset, 2 * HOUR, before=Cadence(interval=2 * HOUR, offset=ten)) == HOUR
+
+
+def test_an_agent_that_gets_a_schedule_beats_by_it_and_one_that_loses_its_timer_does_not():
+    assert changed(daily(), timedelta(minutes=1)) == timedelta(hours=19)
+    assert changed_beat(HOURLY, NONE, NOW, 0, NOW, GRACE, 0, 1, UTC_ZONE) is None
 
 
 def test_a_schedules_first_beat_is_its_next_instant():

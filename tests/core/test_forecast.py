@@ -14,6 +14,7 @@ from wakeful.core.cadence import Cadence
 from wakeful.core.cron import parse_schedule
 from wakeful.core.facts import Facts
 from wakeful.core.forecast import Expected, forecast
+from wakeful.core.guards import RELEASE
 from wakeful.core.lifecycle import SINGLE, Kind, Lifecycle, Position, State, begin
 from wakeful.core.standing import Spend, Standing
 from wakeful.core.wakes import Cause, Pause, Subject, Wake, agent_scope
@@ -189,7 +190,8 @@ def test_a_schedule_keeps_its_local_time_through_a_change_of_offset():
 def test_a_pause_with_an_end_is_waited_out_and_one_without_is_supposed_lifted():
     pause = Pause(scope="fleet", owner="operator", reason="maintenance", since=NOW, until=NOW + timedelta(hours=1))
     bounded = forecast(standing(), agent(), Limits(), NOW, 2, facts=Facts(now=NOW, pause=pause))
-    assert minutes(bounded) == [60, 70]
+    let_go = NOW + timedelta(hours=1) + spread("wren", RELEASE)
+    assert [each.at for each in bounded] == [let_go, let_go + MINUTE * 10]
     endless = Facts(now=NOW, pause=replace(pause, until=None), open_run=7)
     first = forecast(standing(), agent(), Limits(), NOW, 1, facts=endless)[0]
     assert first.at == NOW + MINUTE
@@ -243,8 +245,10 @@ def test_of_two_beats_at_one_instant_the_one_that_was_asked_for_first_is_run():
 def test_the_pause_of_a_burst_holds_one_offs_too():
     hot = agent(cadence=Cadence(continuous=True), one_offs=(NOW + MINUTE * 5,))
     found = forecast(standing(), hot, Limits(burst=2), NOW, 4)
-    assert minutes(found) == [1, 1.75, 32.5, 33.25]
-    assert ["asked for" in each.assumption for each in found] == [False, False, True, False]
+    # What the burst itself held is tried at the end of its pause, and what the pause held in the minute after.
+    let_go = 32.5 + spread("wren", RELEASE) / MINUTE
+    assert minutes(found) == sorted([1, 1.75, 32.5, let_go])
+    assert ["asked for" in each.assumption for each in found] == [False, False, False, True]
 
 
 def test_what_waits_in_the_store_is_expected_when_it_is_tried_again():
@@ -299,7 +303,7 @@ def test_every_pause_of_the_agent_is_waited_out_or_supposed_lifted_and_no_other(
     parked = replace(day, owner="quarantine", until=None)
     known = {"facts": Facts(now=NOW, pause=hour), "pauses": [hour, day, other, parked]}
     first = forecast(standing(), agent(), Limits(), NOW, 1, **known)[0]
-    assert first.at == NOW + timedelta(days=1)
+    assert first.at == NOW + timedelta(days=1) + spread("wren", RELEASE)
     assert "if the pause by quarantine is lifted now" in first.assumption
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from wakeful.core.agents import Limits
 from wakeful.core.facts import Facts
-from wakeful.core.guards import GUARDS, MORNING, Guard
+from wakeful.core.guards import GUARDS, MORNING, RELEASE, Guard
 from wakeful.core.standing import Spend
 from wakeful.core.wakes import Cause, Pause, Subject, Verdict, VerdictKind, Wake
-from wakeful.core.windows import Window, parse_window
+from wakeful.core.windows import Window, parse_window, spread
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)  # a Monday
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
@@ -162,7 +162,8 @@ def test_a_pause_is_told_with_its_scope_its_owner_and_its_end(scope, until):
     pause = Pause(scope=scope, owner="rana", reason="a bad deploy", since=NOW, until=until)
     for cause in Cause:
         verdict = ask("paused", a_wake(cause), facts(pause=pause))
-        assert verdict and verdict.until == until
+        share = timedelta() if cause is Cause.operator else spread("moss", RELEASE)
+        assert verdict and verdict.until == (until and until + share)
         assert verdict.numbers == {"scope": scope}
         assert "rana" in verdict.reason and "a bad deploy" in verdict.reason
 

@@ -10,7 +10,7 @@ from wakeful.core.codec import encode
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.facts import Facts
-from wakeful.core.guards import GUARDS, MORNING
+from wakeful.core.guards import GUARDS, MORNING, RELEASE
 from wakeful.core.hindsight import Hindsight, recompute
 from wakeful.core.lifecycle import Lifecycle, Position, State
 from wakeful.core.standing import Spend
@@ -44,7 +44,7 @@ def test_paused_from_the_widest_scope_until_it_runs_out_or_is_lifted():
     story = Story(agent())
     story.pause("agent:moss", NOON - HOUR, owner="quota")
     story.pause("fleet", NOON - MINUTE, until=NOON + HOUR)
-    held(story.at(wake()), "paused", NOON + HOUR, scope="fleet")
+    held(story.at(wake()), "paused", NOON + HOUR + spread("moss", RELEASE), scope="fleet")
     held(story.at(wake(), NOON + HOUR), "paused", None, scope="agent:moss")
     story.tell(EventKind.resumed, NOON + 2 * HOUR, None, scope="agent:moss", owner="quota", by="time")
     assert said(story.at(wake(), NOON + 2 * HOUR)) == ADMIT
@@ -239,6 +239,16 @@ def test_a_beat_whose_due_instant_is_not_told_is_taken_to_have_been_due():
     assert said(known) == ADMIT
     story.lived(wake(), NOON - HOUR)
     assert story.at(wake()).assumptions == ()
+
+
+@pytest.mark.parametrize(("zone", "said"), [("UTC", False), ("Asia/Tokyo", True)])
+def test_a_pair_whose_other_half_was_in_that_day_already_may_have_been_counted_before(zone, said):
+    story = Story(agent(), agent("wren", timezone=zone))
+    for hours in (20, 2):
+        story.lived(wake(name="wren"), NOON - hours * HOUR)
+    del story.events[2]
+    known = story.at(peer()).assumptions
+    assert any("on that day before 2026-03-01T16:01:00.000000Z is not counted" in each for each in known) is said
 
 
 def test_where_old_events_are_gone_each_assumption_is_said():

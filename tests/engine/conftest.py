@@ -12,6 +12,8 @@ import pytest
 from tests.engine.nodes import Company
 from tests.engine.stage import Stage, plain
 from tests.store.postgres_server import release, store_in
+from wakeful.engine.watching import Watch
+from wakeful.sources.folder import Listing
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -82,3 +84,26 @@ def company(keeper: str, blank: Path, tmp_path: Path) -> Iterator[Company]:
     yield company
     company.close()
     release(tmp_path)
+
+
+@pytest.fixture
+def deaf(monkeypatch):
+    """Nobody hears of changes: what is noticed is noticed by looking, every other second."""
+
+    async def start(self):
+        return
+
+    monkeypatch.setattr(Watch, "start", start)
+
+
+@pytest.fixture
+def scans(monkeypatch):
+    """The folders that were looked into, one after the other."""
+    seen = []
+
+    def do(self, original=Listing.do):
+        seen.append(self._folder)
+        return original(self)
+
+    monkeypatch.setattr(Listing, "do", do)
+    return seen

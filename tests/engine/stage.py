@@ -7,7 +7,7 @@ the store, the guardians and the files.
 import asyncio
 import functools
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +22,8 @@ from wakeful.core.wakes import Cause, Subject, Wake
 from wakeful.engine.engine import Engine
 from wakeful.fleet.watch import FleetFile
 from wakeful.runners.protocol import Checked
+from wakeful.sources.protocol import Declared, Hints
+from wakeful.sources.registry import Around, declared
 from wakeful.store.inline import Inline
 from wakeful.store.protocol import Decision
 from wakeful.store.sqlite import open_sqlite
@@ -214,8 +216,15 @@ class Stage:
         self.access = self.new_access()
         file = FleetFile(self.folder / "fleet.org")
         where = {"host": self.host or f"host of {self.node}", "url": f"http://{self.node}", "shared": self.shared}
-        self.engine = Engine(self.access, self.carrier, file, self.clock, self.node, self.data, **where)
+        self.engine = Engine(
+            self.access, self.carrier, file, self.clock, self.node, self.data, **where, sources=self.sources
+        )
         return self.engine
+
+    def sources(self, agents: Sequence[Agent], hints: Hints) -> list[Declared]:
+        """As the real ones are; the programs that they ask get what they need to be found."""
+        around = Around(root=self.folder, hints=hints, variables={}, environment=lambda agent: {"PATH": os.defpath})
+        return declared(agents, around)
 
     def tasks(self) -> set[asyncio.Task[Any]]:
         """Everybody of the engine's."""

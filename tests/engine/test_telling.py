@@ -4,11 +4,13 @@ import io
 import json
 import logging
 import sys
+from functools import partial
 
 import pytest
 
 from tests.engine.stage import heading, lived
 from wakeful.engine import telling
+from wakeful.engine.clock import Nudge
 from wakeful.engine.logs import JsonLines, Words, set_up
 from wakeful.engine.telling import UNTOLD
 from wakeful.engine.watching import Watch
@@ -207,4 +209,100 @@ async def test_a_listener_may_move_to_another_folder_and_a_folder_may_go_and_com
     (there / "file").touch()
     await passes(1)
     assert heard
+    await watch.stop()
+
+
+@INOTIFY
+@lived
+async def test_of_many_listeners_those_are_told_whose_folder_has_changed(tmp_path):
+    heard = []
+    watch = Watch()
+    await watch.start()
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        for number in range(2):
+            watch.folders([tmp_path / name], partial(heard.append, f"{name} {number}"))
+    (tmp_path / "there" / "file").touch()
+    await passes(1)
+    assert set(heard) == {"there 0", "there 1"}
+    await watch.stop()
+
+
+@INOTIFY
+@lived
+async def test_where_the_kernel_has_lost_count_everybody_is_told(tmp_path):
+    from asyncinotify import Event, Mask
+
+    watch = Watch()
+    await watch.start()
+    bells = [Nudge(), Nudge()]
+    for number, bell in enumerate(bells):
+        watch.folders([tmp_path / str(number)], bell.ring)
+    assert watch._concerned(Event(None, Mask.Q_OVERFLOW, 0, None)) == {bell.ring for bell in bells}
+    await watch.stop()
+
+
+@INOTIFY
+@lived
+async def test_a_folder_that_was_moved_away_is_no_longer_heard_and_takes_up_nothing(tmp_path):
+    here, away = tmp_path / "here", tmp_path / "away"
+    here.mkdir()
+    heard = []
+    watch = Watch()
+    await watch.start()
+    watch.folders([here], partial(heard.append, "here"))
+    here.rename(away)
+    await passes(1)
+    assert heard
+    heard.clear()
+    (away / "file").touch()
+    await passes(1)
+    assert heard == []
+    assert watch._inotify._watches == {}
+    await watch.stop()
+
+
+@INOTIFY
+@lived
+async def test_two_paths_to_one_folder_are_both_told_and_one_may_leave(tmp_path):
+    here, link = tmp_path / "here", tmp_path / "link"
+    here.mkdir()
+    link.symlink_to(here)
+    heard = []
+    by_path, by_link = partial(heard.append, "path"), partial(heard.append, "link")
+    watch = Watch()
+    await watch.start()
+    watch.folders([here], by_path)
+    watch.folders([link], by_link)
+    (here / "file").touch()
+    await passes(1)
+    assert set(heard) == {"path", "link"}
+    heard.clear()
+    watch.folders([], by_path)
+    (here / "file").unlink()
+    await passes(1)
+    assert set(heard) == {"link"}
+    watch.folders([], by_link)
+    await passes(1)
+    assert watch._inotify._watches == {} == watch._told
+    await watch.stop()
+
+
+@INOTIFY
+@lived
+async def test_who_begins_to_listen_hears_of_the_folder_that_the_path_leads_to_now(tmp_path):
+    here = tmp_path / "above" / "here"
+    here.mkdir(parents=True)
+    heard = []
+    watch = Watch()
+    await watch.start()
+    watch.folders([here], partial(heard.append, "first"))
+    # Nobody is told of a folder above.
+    (tmp_path / "above").rename(tmp_path / "elsewhere")
+    here.mkdir(parents=True)
+    watch.folders([here], partial(heard.append, "second"))
+    (here / "file").touch()
+    await passes(1)
+    assert set(heard) == {"first", "second"}
+    assert len(watch._inotify._watches) == 1
     await watch.stop()

@@ -2,6 +2,7 @@
 
 import resource
 import time
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -146,7 +147,7 @@ FILES = st.one_of(
 def test_no_file_however_random_raises(tmp_path_factory, data, suffix, lifecycle):
     path = tmp_path_factory.getbasetemp() / f"random{suffix}"
     path.write_bytes(data)
-    loaded = _load(str(path), None, lifecycle_allowed=lifecycle)
+    loaded = _load(str(path), None, datetime.now(UTC), lifecycle_allowed=lifecycle)
     assert (loaded.fleet is None) == (loaded.broken or loaded.kind == "lifecycle")
     for diagnostic in loaded.diagnostics:
         assert diagnostic.line >= 1

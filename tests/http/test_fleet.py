@@ -1,16 +1,19 @@
 """The real control on a real store behind the real server: what a person and a run are told."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.http.served import KEYS, Served, Stream, serve
+from wakeful.control.callers import Claim, leave_to_others
 from wakeful.control.control import Control
 from wakeful.control.operations import OPERATIONS
 from wakeful.core.admission import admit
+from wakeful.core.codec import write_time
 from wakeful.core.errors import Busy
 from wakeful.core.settlement import settle
 from wakeful.http.auth import run_token
@@ -20,9 +23,14 @@ from wakeful.store.sqlite import open_sqlite
 from wakeful.store.writer import Writer
 from wakeful.testing.contracts.store_case import DONE, LEASE, NOW, a_fleet, tick
 
+T = TypeVar("T")
+
 
 class Beside:
     leaving = False
+
+    async def taking(self, write: Callable[[Claim], Awaitable[T]]) -> T:
+        return await write(leave_to_others)
 
     def health(self) -> dict[str, object]:
         return {"ready": True}
@@ -104,6 +112,58 @@ def test_a_message_is_sent_once_under_its_key_and_is_in_the_inbox(house):
     assert [(message["from"], message["body"]) for message in inbox["items"]] == [("operator", "hello")]
 
 
+def test_a_message_carries_metadata_and_is_found_marked_and_put_off(house):
+    def send(**more):
+        return house.ask("POST", "/v1/agents/wren/messages", {"body": "hello", **more}).json["message"]
+
+    one, two = send(metadata={"ticket": ["A-7", None]}, priority="critical"), send()
+    three = send(reply_to=one["id"])
+    assert (one["metadata"], one["priority"], three["thread"]) == ({"ticket": ["A-7", None]}, "urgent", one["id"])
+    found = house.ask("GET", f"/v1/agents/wren/inbox?thread={one['id']}&sender=operator&before=9999").json["items"]
+    assert [row["id"] for row in found] == [three["id"], one["id"]]
+    read = {"messages": [two["id"]]}
+    for changed in ([two["id"]], []):
+        answer = house.ask("POST", "/v1/agents/wren/inbox/read", read)
+        assert (answer.status, answer.json["changed"]) == (200, changed)
+    off = house.ask("POST", "/v1/agents/wren/inbox/snooze", {"messages": [one["id"]], "until": "2h"})
+    assert (off.status, off.json["until"]) == (200, write_time(NOW + timedelta(hours=2)))
+    assert house.ask("POST", "/v1/agents/moss/inbox/read", {"messages": [one["id"]]}).status == 404
+
+
+def test_what_cannot_be_said_of_messages_is_400_with_the_reason(house):
+    house.ask("POST", "/v1/agents/wren/messages", {"body": "hello"})
+    for target, body, said in (
+        ("messages", {"body": "x", "metadata": {"a": "x" * 20_000}}, "more than 16,384"),
+        ("messages", {"body": "x", "metadata": "text"}, "metadata"),
+        ("inbox/read", {"messages": []}, "messages"),
+        ("inbox/read", {"messages": ["1"]}, "messages"),
+        ("inbox/snooze", {"messages": [1]}, "until"),
+        ("inbox/snooze", {"messages": [1], "until": "soon"}, "expected an instant"),
+    ):
+        answer = house.ask("POST", f"/v1/agents/wren/{target}", body)
+        assert (answer.status, said in answer.json["detail"]) == (400, True), answer.body
+
+
+def test_a_run_marks_its_own_messages_and_wakes_only_with_a_reason(house):
+    ids = [
+        house.ask("POST", f"/v1/agents/{name}/messages", {"body": "x"}).json["message"]["id"]
+        for name in ("wren", "moss")
+    ]
+    token = run_token(KEYS, *house.begin("wren"))
+    assert (
+        house.ask("POST", "/v1/agents/wren/inbox/read", {"messages": ids[:1]}, token=token).json["changed"] == ids[:1]
+    )
+    assert house.ask("POST", "/v1/agents/wren/inbox/read", {"messages": ids[1:]}, token=token).status == 404
+    assert house.ask("POST", "/v1/agents/moss/inbox/read", {"messages": ids[1:]}, token=token).status == 403
+    vague = house.ask("POST", "/v1/agents/moss/wake", {"reason": "I want to", "body": "x"}, token=token)
+    assert vague.status == 400 and "blocker, critical_finding, user_request" in vague.json["detail"]
+    meant = house.ask("POST", "/v1/agents/moss/wake", {"reason": "blocker", "body": "x"}, token=token)
+    assert (meant.status, meant.json["verdict"]) == (202, "admit")
+    blamed = house.ask("GET", f"/v1/runs/{meant.json['run_id']}/blame").json
+    assert [row["agent"] for row in blamed["chain"]] == ["wren", "moss"]
+    assert house.ask("GET", f"/v1/runs/{meant.json['run_id']}/blame", token=token).status == 403
+
+
 def test_a_tick_is_accepted_and_one_of_a_paused_agent_refused(house):
     accepted = house.ask("POST", "/v1/agents/wren/tick")
     assert (accepted.status, accepted.json["verdict"]) == (202, "admit")
@@ -126,6 +186,35 @@ def test_settings_are_changed_and_a_wrong_one_is_a_mistake(house):
     assert (changed.status, changed.json["settings"]["cooldown"]["origin"]) == (200, "override")
     wrong = house.ask("PATCH", "/v1/agents/wren/settings", {"settings": {"cooldwon": "10m"}})
     assert (wrong.status, "cooldown" in wrong.body.decode()) == (400, True)
+
+
+def test_wake_stats_tells_what_the_limits_of_today_have_left(house):
+    never = house.ask("GET", "/v1/agents/moss/wake-stats")
+    assert (never.status, list(never.json)) == (
+        200,
+        [
+            *("wakesToday", "maxWakesPerDay", "cooldownSeconds", "lastWakeTime", "maxDailySessionMinutes"),
+            *("sessionMinutesToday", "nextEligible", "pairs"),
+        ],
+    )
+    assert (never.json["wakesToday"], never.json["lastWakeTime"], never.json["nextEligible"]) == (0, None, None)
+    house.ask("PATCH", "/v1/agents/moss/settings", {"settings": {"cooldown": "10m", "max_wakes_per_day": "7"}})
+    run, epoch = house.begin("wren")
+    woken = house.ask(
+        "POST", "/v1/agents/moss/wake", {"reason": "blocker", "body": "stuck"}, token=run_token(KEYS, run, epoch)
+    )
+    assert woken.json["verdict"] == "admit"
+    assert house.ask("GET", "/v1/agents/moss/wake-stats").json == {
+        "wakesToday": 1,
+        "maxWakesPerDay": 7,
+        "cooldownSeconds": 600,
+        "lastWakeTime": int(NOW.timestamp()) * 1000,
+        "maxDailySessionMinutes": 120,
+        "sessionMinutesToday": 0,
+        "nextEligible": write_time(NOW + timedelta(minutes=10)),
+        "pairs": {"wren": 1},
+    }
+    assert house.ask("GET", "/v1/agents/nobody/wake-stats").status == 404
 
 
 def test_a_run_acts_as_its_agent_within_its_rights_and_not_after_its_end(house):

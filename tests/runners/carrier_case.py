@@ -31,7 +31,13 @@ class Desk(Yard):
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.asked: list[tuple[int, dict[str, Any]]] = []
         self.settings = settings
-        self.base: Mapping[str, str] = {**os.environ, "PASSPHRASE_KEY": "open sesame", "AMBIENT": "not for agents"}
+        self.base: Mapping[str, str] = {
+            **os.environ,
+            "PASSPHRASE_KEY": "open sesame",
+            "REMOTE_TOKEN": "open-sesame",
+            "AMBIENT": "not for agents",
+            "BAD": "two\nlines",
+        }
         super().__init__(folder, self._carrier)
         self.root = folder / "fleet"
         self.root.mkdir()

@@ -186,8 +186,8 @@ def bad_step(run: Run):
 
 def telling(run: Run):
     sent = run.send("wren", "hello", priority="high", key=None)
-    woken = run.wake("wren", "look")
+    woken = run.wake("wren", "blocker", "look")
     try:
-        run.wake("nobody")
+        run.wake("nobody", "blocker", "look")
     except Exception as error:
         return [sent, woken, type(error).__name__, str(error)]

@@ -94,7 +94,7 @@ async def test_messages_and_wakes_are_answered_and_a_refusal_of_the_engine_is_an
     assert told == [{"message": 5}, {"verdict": "refuse", "guard": "cooldown"}, "Stale", "run 1 is not open"]
     sent, woken, _ = (request for _, request in desk.asked)
     assert (sent["to"], sent["body"], sent["priority"]) == ("wren", "hello", "high")
-    assert (woken["agent"], woken["reason"]) == ("wren", "look")
+    assert (woken["agent"], woken["reason"], woken["body"]) == ("wren", "blocker", "look")
     assert sent["key"] and sent["key"] != woken["key"]
 
 

@@ -224,6 +224,8 @@ async def test_a_folder_that_hangs_is_an_outage_and_no_second_thread_waits_for_i
     assert (await source.look()).why == f"{inbox.folder}: does not answer"
     assert (await source.look()).why == "an earlier look has not come back yet"
     assert len(begun) == 1
+    # To watch it would hang as well, and everybody with it.
+    assert inbox.told.watched == {}
     comes_back.set()
     await until(lambda: threading.active_count() == threads)
     assert ids(await source.look()) == ["note"]

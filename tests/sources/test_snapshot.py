@@ -115,7 +115,9 @@ def around(tmp_path, **more):
 
 
 def names(sources):
-    return [(type(source), source.agent, source.name) for source in sources]
+    made = [each.make() for each in sources]
+    assert [(each.agent, each.source) for each in sources] == [(source.agent, source.name) for source in made]
+    return [(type(source), source.agent, source.name) for source in made]
 
 
 def test_an_inbox_and_each_snapshot_is_a_source_of_its_agent(tmp_path):
@@ -163,13 +165,32 @@ def test_a_program_gets_what_its_agent_gets_and_its_words_are_gone_through(tmp_p
     path.write_text("#!/bin/sh\necho $WHO told pass-word >&2; exit 1\n")
     path.chmod(0o755)
     agent = Agent(name="moss", address="moss", events=("snapshot+exec:pending",))
-    (source,) = declared([agent], around(tmp_path, hide=lambda agent: lambda words: words.replace("pass-word", "…")))
-    assert asyncio.run(source.look()).why == f"{tmp_path}/pending ended with exit code 1: moss told …"
+    (pending,) = declared([agent], around(tmp_path, hide=lambda agent: lambda words: words.replace("pass-word", "…")))
+    assert asyncio.run(pending.make().look()).why == f"{tmp_path}/pending ended with exit code 1: moss told …"
 
 
 def test_an_inbox_begins_at_the_fleet_file(tmp_path, monkeypatch):
     monkeypatch.chdir("/")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "note").write_text("words")
-    (source,) = declared([Agent(name="moss", address="moss", inbox="in")], around(tmp_path))
-    assert [thing.body for thing in asyncio.run(source.look()).observed] == ["words"]
+    (inbox,) = declared([Agent(name="moss", address="moss", inbox="in")], around(tmp_path))
+    assert [thing.body for thing in asyncio.run(inbox.make().look()).observed] == ["words"]
+
+
+ONE = Agent(name="moss", address="moss", inbox="in", events=("snapshot+exec:x#every=5s", "snapshot+http://h/t"))
+
+
+@pytest.mark.parametrize(
+    "more, changed",
+    [
+        ({"roles": ("gardener",)}, set()),
+        ({"inbox": "out"}, {"inbox"}),
+        ({"events": ("snapshot+exec:x#every=6s", "snapshot+http://h/t")}, {"snapshot+exec:x"}),
+        ({"environment": ("LEVEL",)}, {"snapshot+exec:x", "snapshot+http://h/t"}),
+        ({"secrets": ("TOKEN",)}, {"snapshot+exec:x", "snapshot+http://h/t"}),
+    ],
+)
+def test_a_source_is_the_same_as_long_as_nothing_that_makes_it_has_changed(tmp_path, more, changed):
+    before = declared([ONE], around(tmp_path))
+    after = declared([replace(ONE, **more)], around(tmp_path))
+    assert {each.source for each in after if each not in before} == changed

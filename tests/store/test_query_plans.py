@@ -15,7 +15,7 @@ import pytest
 
 from wakeful.core.admission import admit
 from wakeful.core.agents import Limits
-from wakeful.core.items import Kind, NewItem, Ring
+from wakeful.core.items import Kind, NewItem, Observation, Ring
 from wakeful.core.settlement import settle
 from wakeful.store.named_sql import Query, load_queries
 from wakeful.store.protocol import Finish
@@ -68,7 +68,20 @@ HOT = {
         "end_run",
         "settle_task",
     ],
-    "recording": ["put_item", "item_by_dedupe", "put_event", "mirrored"],
+    "recording": ["put_item", "item_by_dedupe", "put_event"],
+    "mirroring": ["mirrored", "source_row", "change_mirrored", "close_mirrored", "tend_sources", "mirrored_sources"],
+    "by hand": ["items_by_hand", "mark_read", "snooze_item"],
+    "inboxes": [
+        "item_rows",
+        "inbox_items",
+        "latest_inbox_items",
+        "open_items",
+        "latest_open_items",
+        "all_open_items",
+        "thread_items",
+        "stuck_items",
+        "wakes_from",
+    ],
     "stopping": ["stop_run", "stopping_runs", "task_steps", "ended_runs", "dead_tasks", "restless_items"],
     "forgetting": ["old_items", "forget_keys", "old_runs", "old_wakes", "old_events", "forget_declarations"],
     "reading": ["open_runs", "run_rows", "wake_rows", "list_events", "agent_events", "item_row", "standing_row"],
@@ -225,11 +238,35 @@ def stay(store: SqlStore) -> None:
     store.renew("one", [(1, 1), (2, 1)], NOW, LEASE)
 
 
+def look_into_an_inbox(store: SqlStore) -> None:
+    """From either end, what is open of it, one conversation, and what is stuck in it."""
+    store.items(agent="moss", kind="message", before=1 << 62, limit=3)
+    store.items(agent="moss", kind="message", limit=3)
+    store.items(agent="moss", state="open", sender="wren", before=1 << 62, limit=3)
+    store.items(state="open", before=1 << 62, limit=3)
+    store.items(thread=3)
+    store.stuck(agent="moss")
+
+
+def mirror(store: SqlStore) -> None:
+    store.tend([("folder", "moss"), ("board", "wren")], "one", NOW, LEASE)
+    for things in ("ab", "ab", "b"):
+        observed = [Observation(external_id=name, fingerprint="1") for name in things]
+        store.observe("folder", "moss", observed, NOW - HOUR, node="one")
+    for item in store.items(agent="moss", state="open"):
+        if item.external_id is not None:
+            store.snooze([item.id], NOW + HOUR, "rana", NOW)
+    store.mirrored_sources()
+    store.abandon([("folder", "moss")], NOW - HOUR)
+
+
 def keep_a_word(store: SqlStore) -> None:
     store.keep_output(1, "stdout", b"a word")
     store.output(1, "stdout", -3, 3)
     store.output(2, "stdout", 0, 9)
 
+
+MESSAGE = NewItem(kind=Kind.message, agent="moss")
 
 ACTS: dict[str, Callable[[SqlStore], object]] = {
     "renew": stay,
@@ -246,6 +283,10 @@ ACTS: dict[str, Callable[[SqlStore], object]] = {
     "stop": lambda store: (store.stop([1, 2, 3], "rana", NOW + HOUR), store.stopping("one")),
     "look at one": lambda store: store.overview(agent="moss"),
     "look back": look_back,
+    "look into an inbox": look_into_an_inbox,
+    "look at a lineage": lambda store: store.lineage(3),
+    "mirror": mirror,
+    "read": lambda store: store.mark_read([made.id for made in store.record([MESSAGE], NOW)], "rana", NOW),
     "forget nothing": lambda store: store.forget(NOW - 1_000 * HOUR, NOW - 1_000 * HOUR, NOW),
 }
 

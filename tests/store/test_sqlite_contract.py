@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from wakeful.core.admission import admit
-from wakeful.core.items import Kind, NewItem, Ring
+from wakeful.core.items import Kind, NewItem, Observation, Ring
 from wakeful.core.settlement import settle
 from wakeful.core.wakes import Pause
 from wakeful.store.protocol import Finish, Store
@@ -96,6 +96,26 @@ IMPOSSIBLE = [
         "UPDATE item SET state = 'closed', closed_at = 1, held_by = 2 WHERE id = 1",
         "held_by IS NULL",
     ),
+    (
+        "a source that nobody tends and that can be read",
+        "INSERT INTO source (agent, source) VALUES ('moss', 'folder')",
+        "node IS NOT NULL OR outage IS NOT NULL",
+    ),
+    (
+        "a source that is tended for ever",
+        "INSERT INTO source (agent, source, node) VALUES ('moss', 'folder', 'one')",
+        "lease_until IS NULL",
+    ),
+    (
+        "an outage without a beginning",
+        "INSERT INTO source (agent, source, outage) VALUES ('moss', 'folder', 'away')",
+        "since IS NULL",
+    ),
+    (
+        "a source of nobody",
+        "INSERT INTO source (agent, source, outage, since) VALUES ('nobody', 'folder', 'away', 1)",
+        "FOREIGN KEY",
+    ),
     ("an item for nobody", "UPDATE item SET agent = NULL WHERE id = 1", "role IS NOT NULL"),
     ("an item for an agent that does not exist", "UPDATE item SET agent = 'nobody' WHERE id = 1", "FOREIGN KEY"),
     ("a ringing item that never rings", "UPDATE item SET ring_at = NULL WHERE id = 1", "ring_at"),
@@ -174,4 +194,23 @@ def test_of_declarations_only_those_are_kept_that_somebody_rests_on(tmp_path):
         ] == versions
     assert list(raw.execute("SELECT version FROM declaration WHERE agent = 'wren'")) == [(1,)]
     assert list(raw.execute("PRAGMA foreign_key_check")) == []
+    store.close()
+
+
+def test_a_look_that_finds_what_is_known_writes_nothing(tmp_path):
+    store = open_sqlite(tmp_path / "wakeful.db", durable=False)
+    session = store.session
+    assert isinstance(session, SqliteSession)
+    store.declare(a_fleet("moss"), NOW)
+    seen = [Observation(external_id="a", fingerprint="1")]
+    store.tend([("folder", "moss")], "one", NOW, LEASE)
+    store.observe("folder", "moss", seen, NOW, node="one")
+    before = session.connection.total_changes()
+    assert store.observe("folder", "moss", seen, NOW, node="one").same == ("a",)
+    assert session.connection.total_changes() == before
+    store.observe("folder", "moss", None, NOW, node="one", why="away")
+    assert session.connection.total_changes() > before
+    before = session.connection.total_changes()
+    store.observe("folder", "moss", None, NOW, node="one", why="away")
+    assert session.connection.total_changes() == before
     store.close()

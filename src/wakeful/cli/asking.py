@@ -39,14 +39,17 @@ def tick(place: Place, agent: str, wait: bool, as_json: bool, **given: Any) -> N
 
 @click.command()
 @click.argument("agent")
-@with_reason
-@click.option("--body", metavar="TEXT", help="Also leave this message, whatever the verdict; - reads it from stdin.")
+@click.argument("body", required=False, metavar="[MESSAGE]")
+@click.option("--reason", metavar="TEXT", help="Why; inside a run blocker, critical_finding or user_request.")
 @with_key
 @with_wait
 @as_json
 @placed
 def wake(place: Place, agent: str, wait: bool, as_json: bool, body: str | None, **given: Any) -> None:
-    """Ask AGENT to look at its inbox now."""
+    """Ask AGENT to look at its inbox now. MESSAGE is left there first, whatever the verdict; - reads it from stdin.
+
+    Inside a run the reason and the message have to be given: what can wait goes with wakeful send.
+    """
     _asked(place, wait, as_json, "wake", agent=agent, body=text_of(body), **given)
 
 

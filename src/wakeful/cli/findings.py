@@ -21,6 +21,7 @@ from wakeful.cli.complaints import Complaint
 from wakeful.cli.connection import connect, is_held, store_of, written_url
 from wakeful.cli.output import one_line
 from wakeful.cli.place import Place
+from wakeful.cli.standings import outages
 from wakeful.cli.words import counted, lasting
 from wakeful.core.errors import Mistake
 
@@ -189,6 +190,20 @@ def engine(place: Place) -> Found:
     return Level.ok, f"at {url}, heartbeat {age:.1f}s ago"
 
 
+def sources(place: Place) -> Found:
+    """Whether the folders and lists that agents watch can be looked at; an engine knows, and nobody else."""
+    if not is_held(place):
+        return Level.ok, "not looked at: no engine is at work"
+    with connect(place) as connection:
+        answer = connection.ask("status")
+    away = answer.get("outages") or []
+    if not away:
+        return Level.ok, "none is out of reach"
+    first = "".join(span.text for span in outages(away, answer.get("shared", False), datetime.now(UTC))[0])
+    said = first if len(away) == 1 else f"{first}, and {len(away) - 1} more"
+    return Level.fail, said, "bring it back; until then what arrives there is not seen"
+
+
 def fleet(place: Place) -> Found:
     from wakeful.fleet.load import find_fleet, load_fleet
 
@@ -241,6 +256,7 @@ LOOKS: tuple[tuple[str, Callable[[Place], Found]], ...] = (
     ("store", store),
     ("disk", disk),
     ("engine", engine),
+    ("sources", sources),
     ("fleet", fleet),
     ("clock", clock),
     ("inotify", inotify),

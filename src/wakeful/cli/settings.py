@@ -26,7 +26,7 @@ def change(place: Place, agent: str, settings: tuple[str, ...], as_json: bool) -
         return
     width = max((len(name) for name in answer["settings"]), default=0)
     for name, setting in answer["settings"].items():
-        say(f"{one_line(name):{width}}  {_value(setting['value'])}  ({one_line(setting['origin'])})")
+        say(f"{one_line(name):{width}}  {_value(setting['value'])}  ({_origin(setting)})")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -34,6 +34,14 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals or not key.strip():
         raise Complaint(f"expected KEY=VALUE, found {one_line(text)!r}", "write it as cooldown=10m", BAD)
     return key.strip(), value.strip()
+
+
+def _origin(setting: dict[str, Any]) -> str:
+    replaced = setting.get("replaces")
+    if not replaced:
+        return one_line(setting["origin"])
+    who = "the default is" if replaced["origin"] == "default" else f"the {one_line(replaced['origin'])} says"
+    return f"{one_line(setting['origin'])}, {who} {_value(replaced['value'])}"
 
 
 def _value(value: Any) -> str:

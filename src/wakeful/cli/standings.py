@@ -15,6 +15,9 @@ NOWHERE = "beat"
 # How long after its last word the runs of a node are its own.
 LEASE = timedelta(seconds=20)
 
+# A disk that is gone takes every folder with it.
+MOST_OUTAGES = 10
+
 _NOTHING = "nothing begins by itself (start one: wakeful up)"
 
 SHADES = {
@@ -82,6 +85,20 @@ def _engine(engine: Row, now: datetime) -> Span:
 def banner(pauses: list[Row], now: datetime) -> list[Line]:
     """Nobody shall wonder for an hour why nothing happens."""
     return [[Span(f" PAUSED  {_pause(pause, now)} ", "reverse bold yellow")] for pause in pauses]
+
+
+def outages(rows: list[Row], shared: bool, now: datetime) -> list[Line]:
+    """What cannot be looked at, why, and since when: nothing that arrives there is seen."""
+    away = [row for row in rows if row["outage"]]
+    told = [_outage(row, shared, now) for row in away[:MOST_OUTAGES]]
+    told += [f"and {counted(len(away) - MOST_OUTAGES, 'more outage')}"] if len(away) > MOST_OUTAGES else []
+    return [[Span(line, "bold red")] for line in told]
+
+
+def _outage(row: Row, shared: bool, now: datetime) -> str:
+    told = f"{one_line(row['agent'])}: {one_line(row['source'])}: {one_line(row['outage'], 400)}"
+    told += f", for {lasting(now - read_time(row['since']))}" if row["since"] else ""
+    return told + (f", as seen by {one_line(row['node'])}" if shared and row["node"] else "")
 
 
 def _pause(pause: Row, now: datetime) -> str:

@@ -16,7 +16,7 @@ from wakeful.cli.complaints import BAD, Complaint
 from wakeful.cli.connection import connect
 from wakeful.cli.output import Line, Span, one_line, say_json, say_lines
 from wakeful.cli.place import Place, as_json, placed
-from wakeful.cli.standings import banner, header, lines_of
+from wakeful.cli.standings import banner, header, lines_of, outages
 
 PAGE = 1_000
 EACH = 1.0
@@ -59,8 +59,13 @@ def _answers(place: Place, agent: str | None, most: int | None = None) -> Row:
 def _lines(answer: Row, now: datetime) -> list[Line]:
     if "agents" not in answer:
         under_way = [answer["under_way"]] if answer.get("under_way") else []
-        return [*banner(answer["pauses"], now), *lines_of([answer], under_way, now)]
+        above = [
+            *banner(answer["pauses"], now),
+            *outages(answer.get("sources") or [], answer.get("shared", False), now),
+        ]
+        return [*above, *lines_of([answer], under_way, now)]
     lines = [*header(answer, now), *banner(answer["pauses"], now)]
+    lines += outages(answer.get("outages") or [], answer.get("shared", False), now)
     lines += [[Span(one_line(said, 400), "yellow")] for said in answer.get("diagnostics") or []]
     if not answer["agents"]:
         lines.append([Span("no agents yet: they are taken up from the fleet file by wakeful up")])

@@ -14,6 +14,9 @@ from wakeful.core.errors import Mistake, Stale, WakefulError
 if TYPE_CHECKING:
     from wakeful.control.control import Control
 
+_SENT = ("body", "subject", "type", "priority", "key", "reply_to", "metadata")
+_WOKEN = ("reason", "body", "key")
+
 
 async def answer(control: Control, run: int, request: dict[str, Any]) -> dict[str, Any]:
     """The answer to one request, or `error` and its `kind`."""
@@ -31,11 +34,20 @@ async def _answer(control: Control, caller: Caller, request: dict[str, Any]) -> 
     if verb == "step":
         return await _save_step(control, caller, request)
     if verb == "send":
-        told = {name: request[name] for name in ("body", "subject", "type", "priority", "key") if name in request}
-        return await control.send(caller, agent=request["to"], **told)
+        return await control.send(caller, agent=request["to"], **_said(request, _SENT))
     if verb == "wake":
-        return await control.wake(caller, agent=request["agent"], reason=request.get("reason"), key=request.get("key"))
-    raise Mistake(f"a handler cannot ask for {verb!r}", "use run.step, run.send or run.wake")
+        return await control.wake(caller, agent=request["agent"], **_said(request, _WOKEN))
+    if verb == "mark_read":
+        return await control.mark_read(caller, agent=caller.name, messages=request["messages"])
+    if verb == "snooze":
+        until = str(request["until"])
+        return await control.snooze(caller, agent=caller.name, messages=request["messages"], until=until)
+    known = "run.step, run.send, run.wake, run.mark_read or run.snooze"
+    raise Mistake(f"a handler cannot ask for {verb!r}", f"use {known}")
+
+
+def _said(request: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: request[name] for name in names if name in request}
 
 
 async def _save_step(control: Control, caller: Caller, request: dict[str, Any]) -> dict[str, Any]:

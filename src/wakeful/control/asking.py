@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from wakeful.control.base import chosen, find, readable
+from wakeful.control.base import chosen, find, readable, storable
 from wakeful.control.callers import Caller
+from wakeful.control.messages import message_rows, written_metadata
 from wakeful.control.moments import read_later
 from wakeful.control.requests import Answer, Requests, kept_key, origin_of, reply, scoped
-from wakeful.control.rows import Row, message_row
+from wakeful.control.rows import Row
 from wakeful.core.codec import write_time
 from wakeful.core.errors import Mistake, Unknown
-from wakeful.core.items import Kind, MessageType, NewItem, Ring, read_priority, ring_of
-from wakeful.core.wakes import Cause, Subject, Wake, defer
+from wakeful.core.items import Item, Kind, MessageType, NewItem, Priority, Ring, read_priority, ring_of
+from wakeful.core.wakes import Cause, Subject, Wake, WakeReason, defer
+from wakeful.fleet.diagnostics import quoted
 from wakeful.store.protocol import Store
+
+# What the message of an agent's wake asks for, by why it wakes.
+_ASKED_FOR = {
+    WakeReason.blocker: MessageType.help_request,
+    WakeReason.critical_finding: MessageType.review_request,
+    WakeReason.user_request: MessageType.work_assignment,
+}
 
 
 class Asking(Requests):
@@ -41,12 +51,9 @@ class Asking(Requests):
         body: str | None = None,
         key: str | None = None,
     ) -> Row:
-        """The agent's inbox, now; an agent that wakes another leaves a message that says why."""
+        """The agent's inbox, now. An agent that wakes another says why, in one of three words, and leaves a message."""
         now = self.clock()
-        if not caller.is_operator:
-            body = body or reason
-            if not body:
-                raise Mistake("a wake of another agent needs a reason", "say why it must run now")
+        type = MessageType.info if caller.is_operator else _ASKED_FOR[_reason_of_agent(reason, body)]
         wake = Wake(
             agent=agent,
             cause=Cause.operator if caller.is_operator else Cause.peer,
@@ -60,6 +67,7 @@ class Asking(Requests):
             return reply(await self._asked(replace(wake, source=kept_key(caller, key)), None, now), caller)
         ring = Ring.operator if caller.is_operator else Ring.peer
         item = _message(caller, agent, body, subject=reason or "", ring=ring, dedupe=scoped(caller, key))
+        item = replace(item, type=type, priority=Priority.urgent)
         return reply(await self._asked(wake, item, now), caller)
 
     async def send(
@@ -73,6 +81,7 @@ class Asking(Requests):
         priority: str = "normal",
         key: str | None = None,
         reply_to: int | None = None,
+        metadata: dict[str, Any] | None = None,
     ) -> Row:
         """A message; high and urgent ones ask for a wake themselves."""
         now, level = self.clock(), read_priority(priority)
@@ -82,6 +91,7 @@ class Asking(Requests):
             type=chosen(type, MessageType, "type of message"),
             priority=level,
             reply_to=reply_to,
+            metadata=written_metadata(metadata),
         )
         wake = Wake(
             agent=agent,
@@ -94,10 +104,9 @@ class Asking(Requests):
         if reply_to is not None:
             await self.access.read(lambda store: _must_be_told(store, caller, reply_to))
         answer = await self._asked(None if ring is Ring.silent else wake, item, now)
-        sent = await self.access.read(lambda store: store.item(answer.item or 0))
-        assert sent is not None
-        told = {"message": message_row(sent, None), "wake": reply(answer, caller) if answer.verdict else None}
-        return {**told, "duplicate": answer.duplicate}
+        (row,) = await self.access.read(lambda store: message_rows(store, [_recorded(store, answer)], now))
+        told = reply(answer, caller, sent=True) if answer.verdict else None
+        return {"message": row, "wake": told, "duplicate": answer.duplicate}
 
     async def at(self, caller: Caller, *, agent: str, when: str, reason: str | None = None) -> Row:
         """One beat at an instant. Quiet hours do not hold it; a pause does, until it is lifted."""
@@ -132,9 +141,28 @@ def _message(caller: Caller, agent: str, body: str, *, subject: str, ring: Ring,
     )
 
 
+def _reason_of_agent(reason: str | None, body: str | None) -> WakeReason:
+    """Whoever wakes another has to mean it: one of three reasons, and what it is about."""
+    words = ", ".join(WakeReason)
+    told = "say in a message what it is about; what can wait goes with message_agent (wakeful send)"
+    if not reason:
+        raise Mistake("a wake of another agent needs a reason", f"give one of {words}")
+    if reason not in list(WakeReason):
+        raise Mistake(f"expected one of {words} as the reason, found {quoted(reason)}", told)
+    if not (body or "").strip():
+        raise Mistake("a wake of another agent leaves a message", told)
+    return WakeReason(reason)
+
+
+def _recorded(store: Store, answer: Answer) -> Item:
+    item = store.item(answer.item or 0)
+    assert item is not None
+    return item
+
+
 def _must_be_told(store: Store, caller: Caller, reply_to: int) -> None:
     """A run may answer what was addressed to it; of anything else it does not learn that it exists."""
-    item = store.item(reply_to)
+    item = store.item(reply_to) if storable(reply_to) else None
     hidden = not caller.is_operator and item is not None and item.agent not in find(store, caller.name).names
     if item is None or item.kind is not Kind.message or hidden:
         raise Unknown(f"no message {reply_to} to reply to")

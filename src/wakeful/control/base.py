@@ -247,6 +247,11 @@ def bounded(limit: int, most: int = LONGEST_LIST) -> int:
     return min(limit, most)
 
 
+def storable(number: object) -> bool:
+    """Whether a row could have that number; a caller may write any."""
+    return type(number) is int and 0 < number < 2**63
+
+
 def chosen(word: str, known: type[Word], what: str) -> Word:
     """One of a closed vocabulary."""
     try:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from datetime import datetime
+from typing import Protocol, TypeVar
 
 from wakeful.core.errors import WakefulError
+from wakeful.store.protocol import Store
+
+T = TypeVar("T")
+Claim = Callable[[Store, datetime], None]
+
+
+def leave_to_others(store: Store, now: datetime) -> None:
+    """To claim nothing: whoever is up will."""
 
 
 class Forbidden(WakefulError):
@@ -34,6 +44,10 @@ class Beside(Protocol):
     @property
     def leaving(self) -> bool:
         """Whether it is about to stop: it begins nothing more."""
+
+    async def taking(self, write: Callable[[Claim], Awaitable[T]]) -> T:
+        """What `write` admits it may claim for that engine in the same transaction; it is begun once written, also
+        when the caller has given up."""
 
     def health(self) -> dict[str, object]:
         """Its heartbeat, its address, since when it is up, what it holds; ready or not, and why not."""

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from wakeful.control.asking import Asking
 from wakeful.control.base import judged
+from wakeful.control.blame import Blame
 from wakeful.control.decided import Decided
 from wakeful.control.holding import Holding
+from wakeful.control.inbox import Inbox
 from wakeful.control.keeping import Keeping
 from wakeful.control.opinions import Opinions
 from wakeful.control.reading import Reading
 from wakeful.control.settings import Settings
 from wakeful.control.tasking import Tasking
+from wakeful.control.wake_stats import WakeStats
 
 
 @judged
-class Control(Reading, Asking, Tasking, Opinions, Decided, Settings, Holding, Keeping):
+class Control(Reading, Inbox, Blame, Asking, Tasking, Opinions, Decided, Settings, WakeStats, Holding, Keeping):
     """Any number of callers at once; all of them go through the one store."""

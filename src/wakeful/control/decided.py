@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wakeful.control.base import NEWEST, Base, bounded, chosen, find
 from wakeful.control.callers import Caller
-from wakeful.control.rows import Row, decision_row, event_row, listing
+from wakeful.control.rows import MILLION, Row, chain_row, decision_row, event_row, listing
 from wakeful.core.errors import Unknown
 from wakeful.core.events import Event, EventKind
 from wakeful.core.wakes import VerdictKind
@@ -90,7 +90,13 @@ def decision_of(store: Store, wake: int) -> Row:
         raise Unknown(f"no wake {wake}")
     event = _last_event(store, wake, _told_under(store, row.wake.agent))
     told = decision_row(row, event)
-    return {**told, "wake_id": wake, "reason_given": row.wake.reason, "state": row.state}
+    led = {
+        "by_run": row.wake.by_run,
+        "chain": chain_row(row.wake),
+        # What all that came of that root had cost when it was asked for.
+        "lineage_usd": row.wake.lineage_usd / MILLION,
+    }
+    return {**told, "wake_id": wake, "reason_given": row.wake.reason, "state": row.state, **led}
 
 
 def _told_under(store: Store, agent: str | None) -> str | None:

@@ -1,7 +1,7 @@
 """Instants as a person writes them: `2026-12-24T18:00Z`, `14:30`, `in 20m`.
 
 Law: a time of day is the nearest one on the agent's own wall clock, of those to come or of those that have been, as the
-question wants it; a bare duration is never guessed to be an instant.
+question wants it; a bare duration is never guessed to be an instant, unless the question is for how long.
 """
 
 from __future__ import annotations
@@ -54,6 +54,16 @@ def read_later(written: str, now: datetime, zone: ZoneInfo) -> datetime:
             f"{quoted(written)} is {moment.isoformat()}, which lies in the past",
             "write a later instant; to run now, tick the agent",
         )
+    return moment
+
+
+def read_end(written: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """Until when: an instant that is still to come, or for how long from now."""
+    if _BARE.fullmatch(written.strip()):
+        return now + values.duration(written.strip())
+    moment = read_moment(written, now, zone)
+    if moment <= now:
+        raise Mistake(f"{quoted(written)} is {moment.isoformat()}, which lies in the past", "write a later instant")
     return moment
 
 

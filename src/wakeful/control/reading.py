@@ -1,13 +1,13 @@
-"""What can be looked at: the fleet, its agents, their runs and what these printed, messages and tasks."""
+"""What can be looked at: the fleet, its agents, their runs and what these printed."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 
-from wakeful.control.base import NEWEST, Target, bounded, find, find_one, must_be_own
+from wakeful.control.base import NEWEST, bounded, find, find_one
 from wakeful.control.callers import Caller, Forbidden
 from wakeful.control.nodes import Nodes
 from wakeful.control.output import Read, in_file, read_output, read_text
@@ -17,23 +17,20 @@ from wakeful.control.rows import (
     agent_row,
     agent_state,
     listing,
-    message_row,
     pause_row,
     run_row,
+    source_row,
     waiting_row,
     whole_agent_row,
 )
 from wakeful.core.agents import Fleet, Limits
 from wakeful.core.errors import Mistake, Unknown
-from wakeful.core.items import Item
 from wakeful.core.wakes import POOLS, Pool
 from wakeful.fleet.watch import FleetFile
-from wakeful.store.protocol import RunRow, Store
+from wakeful.store.protocol import RunRow, SourceRow, Store
 
 _PAGE = 500
 _MOST_OPEN = 10_000
-# How many runs back the one is looked for that was shown a message.
-_MOST_RUNS = 200
 # The names of what is kept of a run: in its folder, and in the store.
 _FILES = {"stdout": "stdout", "stderr": "stderr", "briefing": "briefing.txt"}
 
@@ -85,14 +82,16 @@ class Reading(Nodes):
     async def agents(self, caller: Caller, *, after: str = "", limit: int = 100) -> Row:
         most, now = bounded(limit), self.clock()
         rows = await self.access.read(lambda store: store.overview(after=after, limit=most + 1))
+        sources = await self.access.read(_sources)
         more = rows[most - 1].agent.name if len(rows) > most else None
-        return listing((agent_row(row, now) for row in rows[:most]), more)
+        return listing((agent_row(row, now, sources) for row in rows[:most]), more)
 
     async def agent(self, caller: Caller, *, agent: str) -> Row:
         now = self.clock()
         row = await self.access.read(lambda store: find_one(store, agent))
+        sources = await self.access.read(_sources)
         elsewhere = self.shared and row.run is not None and row.run.node not in (None, self.node)
-        return {**whole_agent_row(row, now), "elsewhere": elsewhere}
+        return {**whole_agent_row(row, now, sources), "elsewhere": elsewhere, "shared": self.shared}
 
     # ---- runs
 
@@ -150,32 +149,20 @@ class Reading(Nodes):
             return lambda store: in_file(folder / _FILES[stream])
         return lambda store: lambda offset, limit: store.output(run, stream, offset, limit)
 
-    async def inbox(self, caller: Caller, *, agent: str, state: str = "open", after: int = 0, limit: int = 100) -> Row:
-        most = bounded(limit)
-        if state not in ("open", "closed", "all"):
-            raise Mistake(f"unknown state of messages {state!r}", "use open, closed or all")
-        wanted = None if state == "all" else state
-
-        def read(store: Store) -> Row:
-            target = find(store, agent)
-            must_be_own(caller, target, "the inbox")
-            found = [
-                item
-                for name in target.names
-                for item in store.items(agent=name, kind="message", state=wanted, after=after, limit=most + 1)
-            ]
-            items = sorted(found, key=lambda item: item.id)
-            more = items[most - 1].id if len(items) > most else None
-            return listing(_message_rows(store, target, items[:most]), more)
-
-        return await self.access.read(read)
-
 
 def _run(store: Store, run: int) -> RunRow:
     row = store.run(run)
     if row is None:
         raise Unknown(f"no run {run}")
     return row
+
+
+def _sources(store: Store) -> dict[str, list[SourceRow]]:
+    """By agent."""
+    found: dict[str, list[SourceRow]] = {}
+    for row in store.sources():
+        found.setdefault(row.agent, []).append(row)
+    return found
 
 
 # ---- the status
@@ -193,18 +180,5 @@ def _fleet(store: Store, counts: Counter[str], limits: Limits | Fleet, now: date
         "pauses": [pause_row(pause) for pause in store.pauses() if pause.until is None or pause.until > now],
         "counts": {state: counts[state] for state in STATES},
         "open_runs": [run_row(run) for run in open_runs],
+        "outages": [source_row(source) for source in store.sources() if source.outage is not None],
     }
-
-
-# ---- messages
-
-
-def _message_rows(store: Store, target: Target, items: Sequence[Item]) -> list[Row]:
-    sought = {item.id for item in items if item.shown is not None or item.unanswered}
-    shown: dict[int, int] = {}
-    for row in target.agents if sought else ():
-        for run in store.runs(agent=row.agent.name, before=NEWEST, limit=_MOST_RUNS):
-            for item in sought.intersection(run.shown):
-                shown[item] = max(run.id, shown.get(item, 0))
-    held = {item: row.run.id for row in target.agents if row.run for item in row.run.shown}
-    return [message_row(item, held.get(item.id) or shown.get(item.id)) for item in items]

@@ -11,15 +11,16 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from wakeful.control.base import NEWEST, Base, Target, find, readable
-from wakeful.control.callers import Caller
+from wakeful.control.callers import Caller, Claim, leave_to_others
 from wakeful.control.decided import decision_of
 from wakeful.control.rows import Row, time_or_none
 from wakeful.core.admission import admit
+from wakeful.core.codec import write_time
 from wakeful.core.errors import Mistake
 from wakeful.core.items import Kind, NewItem, Origin
 from wakeful.core.wakes import Verdict, VerdictKind, Wake, defer
@@ -59,13 +60,25 @@ class Requests(Base):
                 known = await self.access.read(lambda store: _asked_before(store, wake))
                 if known is not None:
                     return known
-                put = await self.access.write(lambda store: self._put(store, wake, None, now))
+                put = await self._written(lambda store, claim: self._put(store, claim, wake, None, now))
         else:
-            put = await self.access.write(lambda store: self._put(store, wake, item, now, target))
+            put = await self._written(lambda store, claim: self._put(store, claim, wake, item, now, target))
         return await self._heard(put) if put.left and self.shared else put
 
+    async def _written(self, put: Callable[[Store, Claim], Answer]) -> Answer:
+        """An engine beside us has what was admitted claimed by the commit: it need not look for it first."""
+        if self.beside is None:
+            return await self.access.write(lambda store: put(store, leave_to_others))
+        return await self.beside.taking(lambda claim: self.access.write(lambda store: put(store, claim)))
+
     def _put(
-        self, store: Store, wake: Wake | None, item: NewItem | None, now: datetime, target: Target | None = None
+        self,
+        store: Store,
+        claim: Claim,
+        wake: Wake | None,
+        item: NewItem | None,
+        now: datetime,
+        target: Target | None = None,
     ) -> Answer:
         id = None
         if item is not None:
@@ -82,6 +95,8 @@ class Requests(Base):
             why = NO_ENGINE if self.beside is None else LEAVING
             return Answer(item=id, wake=asked, verdict=defer("", why), agent=wake.agent, left=True)
         decision = store.decide([wake], admit, now)[0]
+        if decision.run is not None:
+            claim(store, now)
         return Answer(
             item=id,
             wake=decision.wake,
@@ -157,7 +172,8 @@ def _told_before(store: Store, wake: int, item: int | None) -> Answer:
 # ---- what is given and told
 
 
-def reply(answer: Answer, caller: Caller) -> Row:
+def reply(answer: Answer, caller: Caller, *, sent: bool = False) -> Row:
+    """`sent` says that the wake came of a message that asked for it itself."""
     verdict = answer.verdict
     return {
         "wake_id": answer.wake,
@@ -171,23 +187,37 @@ def reply(answer: Answer, caller: Caller) -> Row:
         "agent": answer.agent,
         "joined": answer.joined,
         "duplicate": answer.duplicate,
-        "advice": _advice(answer, caller),
+        "advice": _advice(answer, caller, sent),
     }
 
 
-def _advice(answer: Answer, caller: Caller) -> str | None:
-    """What to do about a no."""
+def _advice(answer: Answer, caller: Caller, sent: bool) -> str | None:
+    """What to do about a no, and what becomes of a wait."""
     verdict = answer.verdict
-    if verdict is None or verdict.kind is not VerdictKind.refuse:
+    if verdict is None or verdict.kind is VerdictKind.admit:
         return None
+    kept = "your message is kept and shown at its next run; " if answer.item else ""
+    if verdict.kind is VerdictKind.defer:
+        when = _decided_again(verdict)
+        return f"{kept}it is decided again {when}, and need not be asked for twice" if when else None
     if not caller.is_operator:
-        kept = "your message is kept and shown at its next run; " if answer.item else ""
-        return f"{kept}next time use message_agent (wakeful send), which costs nothing"
+        use = "message_agent with priority normal" if sent else "message_agent (wakeful send)"
+        return f"{kept}next time use {use}, which costs nothing"
     if verdict.guard == "paused":
         scope = str(verdict.numbers.get("scope", ""))
         whom = scope.removeprefix("agent:") if scope.startswith("agent:") else ""
         return f"to let it run: wakeful resume {whom}".rstrip()
     return None
+
+
+def _decided_again(verdict: Verdict) -> str | None:
+    """Of a wake that nobody has decided yet its reason says who will."""
+    if not verdict.guard:
+        return None
+    if verdict.until is not None:
+        return f"at {write_time(verdict.until)}"
+    known = {"busy": "when that run has ended", "slots": "when one is free", "paused": "when the pause is lifted"}
+    return known.get(verdict.guard, "when that can have changed")
 
 
 def origin_of(caller: Caller) -> Origin:

@@ -5,6 +5,7 @@ Law: a row holds only what JSON holds. Times are RFC 3339 in UTC; money is in do
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -18,8 +19,8 @@ from wakeful.core.forecast import Expected
 from wakeful.core.items import Item, State
 from wakeful.core.lifecycle import resolve
 from wakeful.core.standing import Spend
-from wakeful.core.wakes import Pause, Verdict, VerdictKind
-from wakeful.store.protocol import AgentRow, Attempt, NodeRow, RunRow, WakeRow
+from wakeful.core.wakes import Pause, Verdict, VerdictKind, Wake
+from wakeful.store.protocol import AgentRow, Attempt, NodeRow, RunRow, SourceRow, WakeRow
 
 Row = dict[str, Any]
 
@@ -73,11 +74,13 @@ def held_by(row: AgentRow, now: datetime) -> list[Pause]:
     return [pause for pause in row.pauses if pause.until is None or pause.until > now]
 
 
-def agent_row(row: AgentRow, now: datetime) -> Row:
+def agent_row(row: AgentRow, now: datetime, sources: Mapping[str, Sequence[SourceRow]]) -> Row:
+    """`sources` are those of the whole fleet, by agent or address."""
     agent, standing = row.agent, row.standing
     position = resolve(standing.position, agent.lifecycle)
     state = agent.lifecycle.state(position.state)
     pauses, run = held_by(row, now), row.run
+    names = dict.fromkeys((agent.name, agent.address))
     return {
         "name": agent.name,
         "state": agent_state(row, now),
@@ -98,14 +101,15 @@ def agent_row(row: AgentRow, now: datetime) -> Row:
         "overrides": list(row.overrides),
         "run_started_at": write_time(run.started_at or run.admitted_at) if run else None,
         "wall_clock": agent.wall_clock(run.subject).total_seconds() if run else None,
+        "sources": [source_row(each) for name in names for each in sources.get(name, ())],
     }
 
 
-def whole_agent_row(row: AgentRow, now: datetime) -> Row:
+def whole_agent_row(row: AgentRow, now: datetime, sources: Mapping[str, Sequence[SourceRow]]) -> Row:
     """One agent, with what a listing leaves out."""
     agent = row.agent
     return {
-        **agent_row(row, now),
+        **agent_row(row, now, sources),
         "pauses": [pause_row(pause) for pause in held_by(row, now)],
         "under_way": run_row(row.run) if row.run else None,
         "runner": agent.runner.value if agent.runner else None,
@@ -143,6 +147,21 @@ def pause_row(pause: Pause) -> Row:
         "since": write_time(pause.since),
         "until": time_or_none(pause.until),
     }
+
+
+def source_row(row: SourceRow) -> Row:
+    return {
+        "source": row.source,
+        "agent": row.agent,
+        "node": row.node,
+        "outage": row.outage,
+        "since": time_or_none(row.since),
+    }
+
+
+def chain_row(wake: Wake) -> Row:
+    """Where a wake stands in what came of one root."""
+    return {"root": wake.root or wake.id, "depth": wake.depth}
 
 
 def waiting_row(row: WakeRow) -> Row:
@@ -202,7 +221,10 @@ def node_row(row: NodeRow, state: str, here: str | None) -> Row:
 # ---- messages and tasks
 
 
-def message_row(item: Item, shown_in: int | None) -> Row:
+def message_row(item: Item, now: datetime, shown_in: int | None = None, chain: Row | None = None) -> Row:
+    """`chain` is where the wake of the run stands that sent it."""
+    opened = item.state is not State.closed
+    snoozed = opened and item.not_before is not None and item.not_before > now
     return {
         "id": item.id,
         "from": item.sender,
@@ -212,9 +234,15 @@ def message_row(item: Item, shown_in: int | None) -> Row:
         "type": item.type.value,
         "priority": item.priority.value,
         "origin": item.origin.value,
-        "state": "closed" if item.state is State.closed else "open",
+        "state": "open" if opened else "closed",
         "shown_in": shown_in,
         "created_at": write_time(item.created_at),
+        "metadata": json.loads(item.metadata),
+        "reply_to": item.reply_to,
+        "thread": item.thread,
+        "run_id": item.by_run,
+        "chain": chain,
+        "snoozed_until": time_or_none(item.not_before) if snoozed else None,
         "unread": item.state is State.open and item.shown != item.fingerprint,
         "unanswered": item.unanswered,
         "source": item.source,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
 
-from wakeful.core.agents import LIVE_POLICIES, Agent, Limits, RetryPolicy
+from wakeful.core.agents import LIVE_POLICIES, Agent, Declared, Limits, RetryPolicy
 from wakeful.core.codec import encode
 from wakeful.core.durations import format_duration
 from wakeful.core.errors import Mistake
@@ -24,6 +24,9 @@ from wakeful.fleet.keys import BY_NAME, KEYS, Key, Part
 from wakeful.fleet.values import MILLIONTHS, Reader
 
 NOTHING = "none"
+
+# Where a value comes from, the nearest last.
+DEFAULT, FLEET, AGENT, OVERRIDE = "default", "fleet", "agent", "override"
 
 # What the fleet file's readers give several fields for, or under another name.
 _FIELDS: dict[str, tuple[str, ...]] = {
@@ -135,24 +138,36 @@ def read_settings(written: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def shown(agent: Agent, overrides: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Each setting with its value as it would be typed, where that comes from, and the exact values behind it."""
+    """Each setting with its value as it would be typed, where that comes from, the exact values behind it, and what
+    would hold without the override."""
     current, default = _values(agent), _values(Agent(name="-", address="-"))
+    declared, origins = _values(agent.declared or agent), dict(agent.origins)
     told = {}
     for known in SETTINGS.values():
         exact = {field: current[field] for field in known.fields}
+        below = {field: declared[field] for field in known.fields}
+        named = {origins[field] for field in known.fields if field in origins}
+        # Whoever declares an agent in another way than by a file declares it for that agent.
+        unnamed = DEFAULT if all(default[field] == value for field, value in below.items()) else AGENT
+        origin = AGENT if AGENT in named else FLEET if named else unnamed
+        replaces = None
         if set(known.fields) & set(overrides):
-            origin = "override"
-        else:
-            origin = "default" if all(default[field] == value for field, value in exact.items()) else "declared"
-        told[known.name] = {"value": _written(known, exact), "origin": origin, "exact": encode(exact)}
+            replaces = {"value": _written(known, below), "origin": origin}
+            origin = OVERRIDE
+        told[known.name] = {
+            "value": _written(known, exact),
+            "origin": origin,
+            "exact": encode(exact),
+            "replaces": replaces,
+        }
     return told
 
 
-def _values(agent: Agent) -> dict[str, Any]:
-    limits = {field.name: getattr(agent.limits, field.name) for field in fields(Limits)}
-    retries: RetryPolicy = agent.retries
+def _values(said: Agent | Declared) -> dict[str, Any]:
+    limits = {field.name: getattr(said.limits, field.name) for field in fields(Limits)}
+    retries: RetryPolicy = said.retries
     policies = {"max_retries": retries.max_retries, "retry_base": retries.base, "retry_jitter": retries.jitter}
-    return limits | policies | {"max_failures": agent.max_failures}
+    return limits | policies | {"max_failures": said.max_failures}
 
 
 def _written(known: Setting, exact: Mapping[str, Any]) -> str | None:

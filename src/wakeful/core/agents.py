@@ -2,7 +2,8 @@
 
 Laws:
 - A declaration is a value: it has a version in the store, and a run keeps the version it started with.
-- Every limit has a default here; a fleet, an agent or a live setting may replace it, nothing else may.
+- Every limit has a default here; a fleet, an agent or a live setting may replace it, nothing else may. Who did is kept
+  beside the values to be told, and makes no agent a different one.
 - Replicas (`moss-1`, `moss-2`) are agents of their own behind one address, and share the limits of that address.
 """
 
@@ -66,6 +67,15 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What the fleet file says of an agent, where live settings stand before it."""
+
+    limits: Limits
+    retries: RetryPolicy
+    max_failures: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     name: str
     address: str
@@ -93,6 +103,10 @@ class Agent:
     events: tuple[str, ...] = ()
     dream: str | None = None
     check: str | None = None
+    # Of each limit and live policy that a fleet file declares, by field: whether the fleet or the agent does.
+    origins: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    # None while no live setting is in force.
+    declared: Declared | None = field(default=None, compare=False)
 
     @property
     def shift(self) -> int:
@@ -146,7 +160,13 @@ def override(agent: Agent, overrides: dict[str, Any]) -> Agent:
     if "minutes_per_day" in limits:
         # Whoever sets it means it for every cause, as a declaration does.
         limits.setdefault("minutes_declared", True)
-    changed = replace(agent, limits=replace(agent.limits, **limits), retries=retries)
-    if "max_failures" in overrides:
-        changed = replace(changed, max_failures=overrides["max_failures"])
-    return changed
+    if not overrides:
+        return agent
+    return replace(
+        agent,
+        limits=replace(agent.limits, **limits),
+        retries=retries,
+        max_failures=overrides.get("max_failures", agent.max_failures),
+        declared=agent.declared
+        or Declared(limits=agent.limits, retries=agent.retries, max_failures=agent.max_failures),
+    )

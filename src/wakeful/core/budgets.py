@@ -2,7 +2,8 @@
 
 Laws:
 - The reservation is a high quantile of the agent's own past runs, so that runs under way together cannot
-  jointly overshoot; without a past it is the declared RESERVE, else a tenth of the budget.
+  jointly overshoot; without a past it is the declared RESERVE, else a tenth of the budget. It is never more than the
+  whole of a budget, or one dear run would keep the agent from ever running again.
 - Unknown cost is never zero: a run that does not report its usage settles at its reservation, flagged.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wakeful.core.agents import Limits
+from wakeful.core.guards import amount_in_words
 from wakeful.core.standing import Spend
 
 # How many past runs an agent's reservation is drawn from, and which of them it is.
@@ -32,7 +34,7 @@ def _reserve_one(past: tuple[int, ...], declared: int | None, budgets: tuple[int
     unproven = declared if declared is not None else -(-min(bounds) // 10)
     wanted = quantile(past) if past else unproven
     # Where there is a budget nothing is free, or a used-up one would stop nobody.
-    return max(wanted, 1)
+    return max(min(wanted, *bounds), 1)
 
 
 def reserve(costs: tuple[Spend, ...], limits: Limits) -> Spend:
@@ -60,6 +62,17 @@ def settle_spend(reserved: Spend, reported: Spend | None) -> Bill:
     tokens = reported.tokens or (reserved.tokens if reported.usd else 0)
     billed = Spend(usd=usd, tokens=tokens)
     return Bill(spend=billed, estimated=billed != reported)
+
+
+def over_limit(used: Spend, limits: Limits) -> str | None:
+    """What is to be said of a run that used more than one run may."""
+    for unit, amount, limit in (
+        ("usd", used.usd, limits.usd_per_run),
+        ("tokens", used.tokens, limits.tokens_per_run),
+    ):
+        if limit is not None and amount > limit:
+            return f"it used {amount_in_words(unit, amount)}, a run may use {amount_in_words(unit, limit)}"
+    return None
 
 
 def remember(costs: tuple[Spend, ...], bill: Bill) -> tuple[Spend, ...]:

@@ -66,7 +66,33 @@ def first_beat(
         return None
     if cadence.offset is not None:
         return boot + grace + cadence.offset
-    return boot + grace + min(stagger, cadence.base / max(count, 1)) * index
+    return boot + grace + _share(cadence.base, index, count, stagger)
+
+
+def changed_beat(
+    before: Cadence,
+    cadence: Cadence,
+    due_at: datetime,
+    idle_streak: int,
+    now: datetime,
+    grace: timedelta,
+    index: int,
+    count: int,
+    zone: ZoneInfo,
+    stagger: timedelta = STAGGER,
+) -> datetime | None:
+    """The beat of a known agent whose cadence was changed: the one it has, or a sooner one if it now has one. What one
+    edit changes for many agents is spread as first beats are; an offset that was changed is counted anew."""
+    soon = next_beat(cadence, idle_streak, now, zone)
+    if soon is None or cadence.base is None:
+        return soon
+    if cadence.offset is not None:
+        return min(due_at, soon) if cadence.offset == before.offset else now + grace + cadence.offset
+    return min(due_at, soon + _share(cadence.base, index, count, stagger))
+
+
+def _share(base: timedelta, index: int, count: int, stagger: timedelta) -> timedelta:
+    return min(stagger, base / max(count, 1)) * index
 
 
 def resume_beat(

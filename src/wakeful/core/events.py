@@ -25,6 +25,10 @@ class EventKind(StrEnum):
     ended = "ended"
     task_ended = "task_ended"
     task_changed = "task_changed"
+    marked_read = "marked_read"
+    snoozed = "snoozed"
+    outage = "outage"
+    restored = "restored"
     gone = "gone"
 
 

@@ -34,6 +34,8 @@ Objection = Callable[[Wake, Facts, Limits], Verdict | None]
 
 # What was held back until midnight is let go over this long, not all at once.
 MORNING = timedelta(minutes=10)
+# And what a pause held back, over this long: a pause holds many, and those of one quota end together.
+RELEASE = timedelta(minutes=1)
 
 
 def morning_after(wake: Wake, facts: Facts, timezone: str | None = None) -> datetime:
@@ -55,7 +57,8 @@ def paused(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
     reason = f"{whom} paused by {pause.owner}: {pause.reason}"
     if wake.cause is Cause.operator:
         return refuse("paused", reason, until=pause.until, scope=pause.scope)
-    return defer("paused", reason, until=pause.until, scope=pause.scope)
+    until = None if pause.until is None else pause.until + spread(wake.agent or "", RELEASE)
+    return defer("paused", reason, until=until, scope=pause.scope)
 
 
 def quiet_hours(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:

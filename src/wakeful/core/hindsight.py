@@ -209,8 +209,11 @@ def _before(past: Past, life: Life, wake: Wake, at: datetime, since: datetime) -
     agent, standing, limits, told = life.agent, life.standing, life.agent.limits, write_time(since)
     yield f"the events before {told} are gone: no run of then is taken to be open, no untold pause to stand"
     yield f"nobody who asked before {told} is taken to wait for a slot still"
-    zones = {agent.timezone, limits.fleet_timezone}
-    if any(day_of(since, ZoneInfo(zone)) >= day_of(at, ZoneInfo(zone)) for zone in zones):
+    zones = {(agent.timezone, agent.timezone), (limits.fleet_timezone, limits.fleet_timezone)}
+    # When it woke the other, the other's calendar said under which day the pair was counted.
+    others = (other.agent for other in past.lives.values() if wake.sender in (other.agent.name, other.agent.address))
+    zones |= {(other.timezone, agent.timezone) for other in others}
+    if any(day_of(since, ZoneInfo(then)) >= day_of(at, ZoneInfo(now)) for then, now in zones):
         yield f"what was woken, run and spent on that day before {told} is not counted"
     if at - since < max(limits.burst_window, limits.cooldown):
         yield f"starts and peer wakes before {told} are not counted by burst and cooldown"

@@ -107,6 +107,8 @@ class NewItem:
     max_retries: int | None = None
     reply_to: int | None = None
     by_run: int | None = None
+    # A JSON object of the sender's own, kept as it was written.
+    metadata: str = "{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,12 @@ class Item:
     error: str | None
     created_at: datetime
     closed_at: datetime | None
+    metadata: str = "{}"
+    reply_to: int | None = None
+    # The first message of the conversation: itself, unless it answers another.
+    thread: int | None = None
+    # The run that sent it.
+    by_run: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

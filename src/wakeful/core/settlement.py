@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from wakeful.core.agents import Agent
-from wakeful.core.budgets import Bill, remember, settle_spend
+from wakeful.core.budgets import Bill, over_limit, remember, settle_spend
 from wakeful.core.cadence import next_beat
 from wakeful.core.items import State
 from wakeful.core.lifecycle import Kind, Lifecycle, advance, resolve
@@ -69,13 +69,20 @@ def settle(
         moved = _after_other_work(moved, agent, now)
     return Settlement(
         outcome=outcome,
-        reason=describe(ending),
+        reason=_told(ending, agent),
         standing=moved,
         bill=bill,
         answered=outcome in _SUCCESS,
         retry_at=_inbox_retry(run, ending, outcome, agent, now),
         pause=_hold(run, ending, outcome, moved, agent, now),
     )
+
+
+def _told(ending: Ending, agent: Agent) -> str:
+    """Why it ended as it did; and of one that used more than a run may, that it did."""
+    usage = ending.result.usage if ending.result else None
+    over = over_limit(usage, agent.limits) if usage is not None else None
+    return "; ".join(part for part in (describe(ending), over) if part)
 
 
 def _after_beat(

@@ -8,7 +8,6 @@ Laws:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +15,7 @@ from hashlib import sha256
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from wakeful.core.durations import parse_duration
+from wakeful.core.endpoints import sent
 from wakeful.core.errors import Mistake
 
 PREFIX = "snapshot+"
@@ -32,7 +32,6 @@ EVERY = timedelta(minutes=1)
 PENDING = ("assigned", "accepted")
 
 _OPTIONS = ("every", "status", "token")
-_UNSENDABLE = re.compile(r"[^!-~]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,13 +107,7 @@ def _program(parts: SplitResult) -> str:
 def _url(parts: SplitResult) -> str:
     if not parts.hostname:
         raise Mistake("no host is named", f"write {URL}")
-    if "@" in parts.netloc:
-        raise Mistake("a password stands in the address", "put a token into a variable and write #token=ENV_NAME")
-    if _UNSENDABLE.search(parts.netloc + parts.path + parts.query):
-        raise Mistake("the address holds signs that cannot be sent", "write them as %XX, and a host in its ASCII form")
-    scheme = parts.scheme.removeprefix(PREFIX)
-    query = f"?{parts.query}" if parts.query else ""
-    return f"{scheme}://{parts.netloc}{parts.path or '/'}{query}"
+    return sent(parts, parts.scheme.removeprefix(PREFIX))
 
 
 def _name(parts: SplitResult) -> str:

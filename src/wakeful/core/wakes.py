@@ -41,6 +41,14 @@ class VerdictKind(StrEnum):
     refuse = "refuse"
 
 
+class WakeReason(StrEnum):
+    """Why one agent may wake another. Whatever else it has to say can wait for the other's next run."""
+
+    blocker = "blocker"
+    critical_finding = "critical_finding"
+    user_request = "user_request"
+
+
 # The source of a one-off task (`wakeful run`). The space keeps it apart from every source that can be declared.
 ONE_OFF = "wakeful run"
 

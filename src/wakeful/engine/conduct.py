@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from wakeful.core.errors import Stale
+from wakeful.core.items import Item
 from wakeful.core.orders import Order
 from wakeful.core.runs import FENCING, Ending, Result, TaskEnd
 from wakeful.core.settlement import settle
@@ -52,6 +53,8 @@ class Conducted:
     leased_until: float | None = None
     # Whether this engine itself began it, and nobody published anything of it before.
     fresh: bool = False
+    # What it was shown that is mirrored from elsewhere, see `mirrored`; None where only the store knows.
+    shown: Mapping[tuple[str, str], set[str]] | None = None
     # Its end is being told.
     over: bool = False
     # The store has given it to nobody or to another: it is no longer ours.
@@ -59,7 +62,16 @@ class Conducted:
     following: asyncio.Task[None] | None = None
 
 
-async def nothing_to_publish(conducted: Conducted) -> None:
+def mirrored(items: Iterable[Item]) -> dict[tuple[str, str], set[str]]:
+    """What is mirrored from elsewhere: the source and the address, and which things of it these are."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for item in items:
+        if item.source is not None and item.agent is not None and item.external_id is not None:
+            found.setdefault((item.source, item.agent), set()).add(item.external_id)
+    return found
+
+
+async def nothing_more(conducted: Conducted) -> None:
     return
 
 
@@ -72,16 +84,19 @@ class Conductor:
         node: str,
         *,
         barred: Callable[[], bool] = lambda: False,
-        published: Callable[[Conducted], Awaitable[None]] = nothing_to_publish,
+        looked: Callable[[Conducted], Awaitable[None]] = nothing_more,
+        published: Callable[[Conducted], Awaitable[None]] = nothing_more,
         shared: bool = False,
     ) -> None:
-        """`barred` is asked once more before each start: a PAUSE file may have come since the decision. `published` is
-        awaited before a run's end is told. In a `shared` store only the runs of this node are ours."""
+        """`barred` is asked once more before each start: a PAUSE file may have come since the decision. `looked` and
+        `published` are awaited before a run's end is told: what it did to what it was shown, and what it printed. In a
+        `shared` store only the runs of this node are ours."""
         self._access = access
         self._carrier = carrier
         self._clock = clock
         self._node = node
         self._barred = barred
+        self._looked = looked
         self._published = published
         self._shared = shared
         self._open: dict[int, Conducted] = {}
@@ -97,7 +112,8 @@ class Conductor:
     def begin(self, order: Order, check: Any = None, *, leased_until: float | None = None) -> None:
         """Carry out an order that was claimed. Returns at once; `starts_settled` waits."""
         run = order.run
-        conducted = Conducted(run.id, run.epoch, run.agent, leased_until=leased_until, fresh=True)
+        shown = mirrored(order.items)
+        conducted = Conducted(run.id, run.epoch, run.agent, leased_until=leased_until, fresh=True, shown=shown)
         started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._starting.add(started)
         self._follow(conducted, self._conduct(conducted, order, check, started))
@@ -206,6 +222,7 @@ class Conductor:
             await self._settle_tasks(conducted, batch)
         ending = await held.wait()
         if ending.by != VETO:
+            await self._looked(conducted)
             await self._published(conducted)
             await self._settle(conducted, ending)
         elif conducted.unheard is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 
 from wakeful.core.agents import Agent, Fleet
@@ -30,13 +31,24 @@ SETTLED = 0.05
 class Declarations:
     name = "declarations"
 
-    def __init__(self, access: Access, file: FleetFile, watch: Watch, clock: Clock) -> None:
+    def __init__(
+        self,
+        access: Access,
+        file: FleetFile,
+        watch: Watch,
+        clock: Clock,
+        *,
+        told: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`told` is called when another version was adopted."""
         self._access = access
         self._file = file
         self._watch = watch
         self._clock = clock
+        self._told = told
         self._one_at_a_time = asyncio.Lock()
-        self._adopted: Fleet | None = None
+        # What is at work; None until the first is adopted.
+        self.adopted: Fleet | None = None
         self.changed: list[str] = []
         self._nudge = Nudge()
 
@@ -59,8 +71,9 @@ class Declarations:
         if fleet is None:
             return []
         changed = await self._access.write(lambda store: store.declare(fleet, self._clock.now(), boot=boot))
-        self._adopted = fleet
+        self.adopted = fleet
         self.changed = changed
+        self._told()
         self._listen()
         return changed
 
@@ -69,7 +82,7 @@ class Declarations:
         async with self._one_at_a_time:
             if await asyncio.to_thread(self._file.changed):
                 await self._read()
-            return [] if self._file.fleet is self._adopted else await self._adopt(boot=False)
+            return [] if self._file.fleet is self.adopted else await self._adopt(boot=False)
 
     async def _read(self) -> None:
         was_broken = self._file.broken

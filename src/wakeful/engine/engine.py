@@ -11,29 +11,32 @@ Laws:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from wakeful.core.codec import write_time
 from wakeful.engine.absence import outwait
 from wakeful.engine.clock import LONGEST, Clock
-from wakeful.engine.conduct import PATIENCE, Conductor, nothing_to_publish
+from wakeful.engine.conduct import PATIENCE, Conductor, nothing_more
 from wakeful.engine.declarations import Declarations
 from wakeful.engine.holds import OWNER, PauseFile, owner_at
-from wakeful.engine.loop import Loop
+from wakeful.engine.loop import Claim, Loop
 from wakeful.engine.preparing import Preparing
 from wakeful.engine.presence import Presence
 from wakeful.engine.publishing import Publishing
 from wakeful.engine.retention import Retention
 from wakeful.engine.services import Lasting, Service, Services
+from wakeful.engine.sourcing import Sources, Sourcing, no_sources
 from wakeful.engine.telling import Teller
 from wakeful.engine.watching import Watch
 from wakeful.fleet.watch import FleetFile
 from wakeful.runners.protocol import Carrier
 from wakeful.store.protocol import Access, RunRow
+
+T = TypeVar("T")
 
 # A loop that has not moved for this long is stuck: it wakes at least every `LONGEST`.
 STUCK = LONGEST * 3
@@ -52,8 +55,10 @@ class Engine:
         host: str = "",
         url: str = "",
         shared: bool = False,
+        sources: Sources = no_sources,
     ) -> None:
-        """`host` and `url` are where this node is, for the others; `shared` is a store with other nodes than this."""
+        """`host` and `url` are where this node is, for the others; `shared` is a store with other nodes than this.
+        `sources` are what agents declare to be looked at, with the help of hints."""
         self._access = access
         self._carrier = carrier
         self._clock = clock
@@ -62,7 +67,15 @@ class Engine:
         self._watch = Watch()
         folders = [file.path.absolute().parent, data]
         self.pause_file = PauseFile(access, folders, clock, owner_at(node) if shared else OWNER)
-        self.declarations = Declarations(access, file, self._watch, clock)
+        self.declarations = Declarations(access, file, self._watch, clock, told=lambda: self.sourcing.edited())
+        self.sourcing = Sourcing(
+            access,
+            clock,
+            node,
+            lambda agents: sources(agents, self._watch),
+            lambda: self.declarations.adopted,
+            shared=shared,
+        )
         publishing = Publishing(access, data / "runs", lambda: self.conductor.open)
         self.conductor = Conductor(
             access,
@@ -70,7 +83,8 @@ class Engine:
             clock,
             node,
             barred=lambda: self.pause_file.present() is not None,
-            published=publishing.finish if shared else nothing_to_publish,
+            looked=self.sourcing.look,
+            published=publishing.finish if shared else nothing_more,
             shared=shared,
         )
         self.presence = Presence(access, self.conductor, clock, node, host=host, url=url, shared=shared)
@@ -86,6 +100,7 @@ class Engine:
                 *(among_others if shared else []),
                 Lasting(Teller.name, Teller(access).run),
                 self._watch,
+                self.sourcing,
                 Lasting(Declarations.name, self.declarations.run),
                 Lasting(Loop.name, self.loop.run),
                 Lasting(Retention.name, retention.run),
@@ -109,6 +124,8 @@ class Engine:
         alone = await outwait(self.presence.alone)
         await outwait(lambda: self.declarations.declare(boot=alone))
         await outwait(self.pause_file.obey)
+        # Before any run ends here: what it was shown is looked at first.
+        await outwait(self.sourcing.adopt)
         rows = await outwait(self._open_runs)
         await self.conductor.recover(rows)
         if self._shared:
@@ -162,7 +179,11 @@ class Engine:
         await self.presence.leave()
         await self._preparing.stop()
         await self.conductor.let_go()
+        await self.sourcing.close()
         await self._carrier.close()
+
+    async def taking(self, write: Callable[[Claim], Awaitable[T]]) -> T:
+        return await self.loop.taking(write)
 
     def nudge(self) -> None:
         self.loop.nudge.ring()

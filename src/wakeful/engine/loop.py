@@ -14,6 +14,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any, TypeVar
 
 from wakeful.core.admission import admit
 from wakeful.core.errors import Busy
@@ -30,6 +31,9 @@ from wakeful.engine.presence import ENDLESS, LEASE
 from wakeful.store.protocol import Access, Due, Finish, Store
 
 log = logging.getLogger("wakeful.engine")
+
+T = TypeVar("T")
+Claim = Callable[[Store, datetime], None]
 
 RESYNC = timedelta(minutes=5)
 # One instant may take a few rounds (a decision frees what another waits for); more than this is a mistake of ours.
@@ -72,6 +76,7 @@ class Loop:
         self._jumps = Jumps(clock)
         self._draining = False
         self._turning = asyncio.Lock()
+        self._takings: set[asyncio.Task[Any]] = set()
         self._jumped = False
         self.nudge = Nudge()
         self.turns = 0
@@ -107,7 +112,8 @@ class Loop:
         self._draining = True
         self.nudge.ring()
         async with self._turning:
-            return
+            if self._takings:
+                await asyncio.wait(set(self._takings))
 
     async def turn(self) -> datetime | None:
         """Everything that can be done at this instant; when to look again."""
@@ -132,12 +138,8 @@ class Loop:
                     return due.next_at
                 if self._resigned():
                     return None
-            # A lease counts from before it was asked for.
             asked = self._clock.elapsed()
-            orders = await self._decide(ready)
-            until = asked + LEASE.total_seconds() if self._shared else None
-            for order in orders:
-                self._conductor.begin(order, self._preparing.data(order), leased_until=until)
+            self._begin(await self._decide(ready), asked)
         log.error("%d rounds at one instant, and still something is due", MOST_ROUNDS)
         return self._clock.now() + BREATH
 
@@ -168,9 +170,37 @@ class Loop:
                 self._end_orphans(store, now)
             if wakes:
                 store.decide(wakes, admit, now)
-            return store.claim(self._node, now, LEASE if self._shared else ENDLESS)
+            return self._claim(store, now)
 
         return await self._access.write(verb)
+
+    def _claim(self, store: Store, now: datetime) -> list[Order]:
+        return store.claim(self._node, now, LEASE if self._shared else ENDLESS)
+
+    def _begin(self, orders: Sequence[Order], asked: float) -> None:
+        """A lease counts from before it was `asked` for."""
+        until = asked + LEASE.total_seconds() if self._shared else None
+        for order in orders:
+            self._conductor.begin(order, self._preparing.data(order), leased_until=until)
+
+    async def taking(self, write: Callable[[Claim], Awaitable[T]]) -> T:
+        """For whoever decides beside us: `write` is given what claims in its own transaction what it admitted; that is
+        begun once it has written, also when nobody waits for the answer any more."""
+        asked, orders = self._clock.elapsed(), list[Order]()
+
+        def claim(store: Store, now: datetime) -> None:
+            # A transaction that is tried again claims again.
+            orders[:] = self._claim(store, now)
+
+        async def take() -> T:
+            answer = await write(claim)
+            self._begin(orders, asked)
+            return answer
+
+        task = asyncio.get_running_loop().create_task(take())
+        self._takings.add(task)
+        task.add_done_callback(self._takings.discard)
+        return await asyncio.shield(task)
 
     def _end_orphans(self, store: Store, now: datetime) -> None:
         """Each by itself: one that cannot be settled must not keep the fleet from its work."""

@@ -58,12 +58,16 @@ def _window(item: Raw, notes: Notes) -> Window:
     for name, key, value in distinct(item.pairs, notes):
         if name not in FIELDS:
             near = notes.nearest(name, FIELDS)
-            guess = f"did you mean {near.lower().replace('-', '_')}?" if near else "remove it"
+            guess = f"did you mean {_spelled(near)}?" if near else f"its keys are {', '.join(map(_spelled, FIELDS))}"
             raise _At(key, f"unknown key {printed_key(key)} in a window", guess)
         fields[name] = value
     label = _text(fields["LABEL"])[:LONGEST_LABEL] if "LABEL" in fields else ""
     window = _one_off(item, fields) if _is_one_off(fields) else _recurring(item, fields)
     return replace(window, label=label)
+
+
+def _spelled(name: str) -> str:
+    return name.lower().replace("-", "_")
 
 
 def _is_one_off(fields: dict[str, Raw]) -> bool:
@@ -144,7 +148,7 @@ def _either(item: Mapping, fields: dict[str, Raw], *names: str) -> Raw:
     for name in names:
         if name in fields:
             return fields[name]
-    wanted = names[-1].lower().replace("-", "_")
+    wanted = _spelled(names[-1])
     raise _At(item, f"this window has no {wanted}", f"write {wanted}:")
 
 

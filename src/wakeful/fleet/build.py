@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
-from wakeful.core.agents import Agent, Fleet, Limits, RetryPolicy, Runner
+from wakeful.core.agents import LIVE_POLICIES, Agent, Fleet, Limits, RetryPolicy, Runner
 from wakeful.core.cadence import Cadence
 from wakeful.core.errors import Mistake
 from wakeful.core.lifecycle import SINGLE
@@ -30,6 +30,8 @@ RINGING = ("ON", "INBOX", "TASKS")
 MOST_AGENTS = 250_000
 
 PARTS = tuple(Part)
+# What the core calls a live policy, where the key's own field has another name.
+LIVE_NAMES = {"RETRY-BASE": "retry_base", "RETRY-JITTER": "retry_jitter"}
 
 Fields = dict[str, Any]
 
@@ -95,7 +97,8 @@ class _Build:
 
     def _agents(self, block: Block) -> Iterator[Agent]:
         self._check_choices(block.entries)
-        values = self._merged(self.worth.read(block.entries), block.entries)
+        own = self.worth.read(block.entries)
+        values = self._merged(own, block.entries)
         self._check_pairs(block, values)
         fields = self._fields(values)
         runner = next((name for name in RUNNERS if name in values), None)
@@ -105,6 +108,7 @@ class _Build:
         retries = self._make(RetryPolicy, fields[Part.retries])
         cadence = self._make(Cadence, self._timer(values, fields[Part.cadence]))
         lifecycle = self.folder.lifecycle(str(values["LIFECYCLE"])) if "LIFECYCLE" in values else SINGLE
+        origins = self._make(_as_told, {"told": _origins(values, own)})
         names = _names(block.name.text, values)
         self.counted += len(names)
         # Too many are told at the end; until then they are not made.
@@ -119,6 +123,7 @@ class _Build:
                 limits=limits,
                 retries=retries,
                 roles=_roles(values),
+                origins=origins,
                 **fields[Part.agent],
             )
 
@@ -221,6 +226,21 @@ def _names(address: str, values: Values) -> list[str]:
     if not isinstance(replicas, int):
         return [address]
     return [f"{address}-{number}" for number in range(1, replicas + 1)]
+
+
+def _origins(values: Values, own: Values) -> tuple[tuple[str, str], ...]:
+    """Who declares each limit and live policy: the agent itself, else the fleet."""
+    told = {}
+    for name, value in values.items():
+        key = BY_NAME[name]
+        if key.part in (Part.limits, Part.retries) or key.field in LIVE_POLICIES:
+            filled = value if isinstance(value, dict) else (LIVE_NAMES.get(name, key.field),)
+            told.update(dict.fromkeys(filled, "agent" if name in own else "fleet"))
+    return tuple(sorted(told.items()))
+
+
+def _as_told(told: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return told
 
 
 def _roles(values: Values) -> tuple[str, ...]:

@@ -1,16 +1,19 @@
 """A fleet file on disk into a `Fleet`, or into the list of everything that is wrong with it.
 
-Law: no file, however broken or hostile, raises from here; a fleet is given only when there is no error.
+Law: no file, however broken or hostile, raises from here; a fleet is given only when there is no error. `now` is when
+the week begins for which the schedules are looked at.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from wakeful.core.agents import Fleet
 from wakeful.fleet.build import build_fleet
+from wakeful.fleet.bunched import warn_bunches
 from wakeful.fleet.days import build_lifecycle, is_lifecycle
 from wakeful.fleet.diagnostics import Diagnostic, Notes, Place, Severity
 from wakeful.fleet.draft import from_mapping, from_outline
@@ -45,17 +48,17 @@ def find_fleet(folder: str | Path = ".") -> Path | None:
     return next((path for name in FLEET_NAMES if (path := Path(folder) / name).exists()), None)
 
 
-def load_fleet(path: str | Path, *, run: str | None = None) -> Loaded:
+def load_fleet(path: str | Path, *, run: str | None = None, now: datetime | None = None) -> Loaded:
     """`run` is the command of `--run` or WAKEFUL_RUN, for agents that have none of their own."""
-    return _load(str(path), run, lifecycle_allowed=False)
+    return _load(str(path), run, now or datetime.now(UTC), lifecycle_allowed=False)
 
 
-def check_file(path: str | Path, *, run: str | None = None) -> Loaded:
+def check_file(path: str | Path, *, run: str | None = None, now: datetime | None = None) -> Loaded:
     """Like `load_fleet`, but a lifecycle given by itself is checked as a lifecycle."""
-    return _load(str(path), run, lifecycle_allowed=True)
+    return _load(str(path), run, now or datetime.now(UTC), lifecycle_allowed=True)
 
 
-def _load(path: str, run: str | None, *, lifecycle_allowed: bool) -> Loaded:
+def _load(path: str, run: str | None, now: datetime, *, lifecycle_allowed: bool) -> Loaded:
     notes, traces = Notes(path), Traces()
     parsed = _parse(path, notes, traces)
     if parsed is None:
@@ -68,7 +71,10 @@ def _load(path: str, run: str | None, *, lifecycle_allowed: bool) -> Loaded:
         notes.error(Place(), "this is a lifecycle, not a fleet", "name it as LIFECYCLE of an agent in a fleet file")
         return Loaded(None, notes.all(), traces=traces)
     folder = Folder(os.path.dirname(path), traces)
-    fleet = build_fleet(_draft(parsed, path, notes), notes, folder, run)
+    draft = _draft(parsed, path, notes)
+    fleet = build_fleet(draft, notes, folder, run)
+    if fleet is not None:
+        warn_bunches(draft, fleet, notes, now)
     return Loaded(fleet, notes.all() + folder.diagnostics(), states=folder.states, traces=traces)
 
 

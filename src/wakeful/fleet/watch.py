@@ -70,10 +70,19 @@ class FleetFile:
             return False
         loaded: Loaded = load_fleet(self.path, run=self._run)
         self._loaded = loaded
-        if loaded.fleet is None or loaded.fleet == self._good:
+        if loaded.fleet is None or _same(loaded.fleet, self._good):
             return False
         self._good = loaded.fleet
         if self._moved is not None and self._moved != self._told:
             log.error("%s: %s (%s)", self.path, *_RESTART)
         self._told = self._moved
         return True
+
+
+def _same(fleet: Fleet, known: Fleet | None) -> bool:
+    """Also in who declares what, which makes no agent a different one but is told."""
+    return (
+        known is not None
+        and fleet == known
+        and all(one.origins == other.origins for one, other in zip(fleet.agents, known.agents, strict=True))
+    )

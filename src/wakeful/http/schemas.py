@@ -69,7 +69,17 @@ class Agents(Query):
 
 class Inbox(Query):
     state: str = "open"
+    sender: str | None = None
+    type: str | None = None
+    priority: str | None = None
+    thread: Number | None = None
     after: Cursor = 0
+    before: Number | None = None
+    limit: Page = 100
+
+
+class Stuck(Query):
+    agent: Name | None = None
     limit: Page = 100
 
 
@@ -152,6 +162,15 @@ class Send(Body):
     priority: str = "normal"
     key: Key | None = None
     reply_to: Number | None = None
+    metadata: dict[str, JsonValue] | None = None
+
+
+class MarkRead(Body):
+    messages: Annotated[list[Number], Field(min_length=1, max_length=1000)]
+
+
+class Snooze(MarkRead):
+    until: str
 
 
 class At(Body):
@@ -237,11 +256,14 @@ FORMS: dict[str, Form] = {
     "wake": Form(Wake, _WAKE),
     "send": Form(Send, (201,)),
     "inbox": Form(Inbox),
+    "mark_read": Form(MarkRead),
+    "snooze": Form(Snooze),
     "at": Form(At, _WAKE),
     "why": Form(Why),
     "forecast": Form(Forecast),
     "settings": Form(Nothing),
     "set": Form(Set),
+    "wake_stats": Form(Nothing),
     "pause_agent": Form(Pause),
     "resume_agent": Form(Resume),
     "pause": Form(Pause),
@@ -249,7 +271,9 @@ FORMS: dict[str, Form] = {
     "runs": Form(Runs),
     "show_run": Form(Nothing),
     "kill": Form(Kill, (202,)),
+    "blame": Form(Nothing),
     "output": Form(Output),
+    "stuck": Form(Stuck),
     "decisions": Form(Decisions),
     "decision": Form(Nothing),
     "events": Form(Events),

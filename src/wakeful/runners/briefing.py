@@ -57,7 +57,18 @@ _ANSWER = """\
   with class quota (tried again at retry_at), auth or config (a person has to look), or any other word.
 - The same briefing as JSON is in the file that $WAKEFUL_BRIEFING names."""
 
+_OTHERS = (
+    "Prefer `wakeful send AGENT TEXT` (message_agent) for whatever can wait: it is read at the next run of that agent "
+    "and costs nothing. `wakeful wake AGENT --reason blocker TEXT` (wake_agent; or critical_finding, or user_request) "
+    "begins a run now, and this run has {left} of those."
+)
+_HANDLED = (
+    "A message that needs no run any more: `wakeful inbox --read ID`; "
+    "one for later: `wakeful inbox --snooze ID --until 2h`."
+)
+
 _ROWS = re.compile("~+")
+_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -73,6 +84,7 @@ def write_briefing(order: Order, definition: str | None, check: Any = None) -> t
         _about("What your check found", told, fence),
         *_about_inbox(order, fence),
         *(_about_task(order, task, fence) for task in order.tasks),
+        _about_others(order),
         _ANSWER,
     ]
     text = "\n\n".join(block for block in blocks if block) + "\n"
@@ -108,7 +120,7 @@ def _fence(order: Order, definition: str | None, told: str) -> str:
     if order.wake is not None:
         written += [order.wake.reason, order.wake.sender]
     for item in (*order.items, *order.tasks):
-        written += [item.subject, item.body, item.sender, item.source, item.key, item.error]
+        written += [item.subject, item.body, item.sender, item.source, item.key, item.error, _metadata_line(item)]
     longest = max((len(row) for text in written if text for row in _ROWS.findall(text)), default=0)
     return "~" * max(SHORTEST_FENCE, longest + 1)
 
@@ -119,7 +131,10 @@ def _fenced(text: str, fence: str) -> str:
 
 def _quoted(text: str) -> str:
     """On one line, with no character that could pass for the end of it."""
-    quoted = json.dumps(text, ensure_ascii=False)
+    return _printable(json.dumps(text, ensure_ascii=False))
+
+
+def _printable(quoted: str) -> str:
     return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in quoted)
 
 
@@ -174,8 +189,48 @@ def _about_inbox(order: Order, fence: str) -> Iterator[str]:
     count = len(order.items)
     yield f"## Inbox: {count} item{'' if count == 1 else 's'}"
     for item in order.items:
-        facts = [*_facts(item), ("type", item.type.value), ("subject", _quoted(item.subject) if item.subject else None)]
+        facts = [
+            *_facts(item),
+            ("type", item.type.value),
+            ("subject", _quoted(item.subject) if item.subject else None),
+            ("metadata", _metadata_line(item)),
+            ("in reply to", f"message {item.reply_to}" if item.reply_to else None),
+            ("thread", f"that of message {item.thread}" if item.thread not in (None, item.id) else None),
+            ("answer with", _answer_line(item)),
+        ]
         yield f"### Item {item.id}\n\n{_lines(facts)}\n\n{_fenced(item.body, fence)}"
+
+
+def _metadata_line(item: Item) -> str | None:
+    """As JSON on one line: whatever the sender chose stands in quotation marks, and none of it can leave the line."""
+    data = _metadata(item)
+    return _printable(json.dumps(data, ensure_ascii=False)) if data else None
+
+
+def _metadata(item: Item) -> dict[str, Any]:
+    if item.metadata == "{}":
+        return {}
+    found = json.loads(item.metadata)
+    return found if isinstance(found, dict) else {"": found}
+
+
+def _answer_line(item: Item) -> str | None:
+    """Only an agent has an inbox, and only a plain name belongs into a command."""
+    if item.origin is not Origin.agent or not _NAME.fullmatch(item.sender or ""):
+        return None
+    return f"`wakeful send {item.sender} --reply-to {item.id} TEXT`"
+
+
+def _about_others(order: Order) -> str:
+    told = [_OTHERS.format(left=wakes_left(order) or "none")]
+    if order.items and order.run.subject is not Subject.task:
+        told.append(_HANDLED)
+    return "\n".join(["## Other agents", "", *(f"- {line}" for line in told)])
+
+
+def wakes_left(order: Order) -> int:
+    """How many wakes of others the run may ask for: all of them, for it has not begun."""
+    return order.agent.limits.wakes_per_run
 
 
 def _about_task(order: Order, task: Item, fence: str) -> str:
@@ -216,6 +271,7 @@ def briefing_data(order: Order, definition: str | None, check: Any = None) -> di
             "declaration": run.version,
             "subject": run.subject.value,
             "beat": order.beat if run.subject is Subject.beat else None,
+            "wakes_left": wakes_left(order),
         },
         "wake": {
             "id": run.wake,
@@ -241,7 +297,7 @@ def briefing_data(order: Order, definition: str | None, check: Any = None) -> di
             "text": order.last,
         },
         "check": check,
-        "inbox": [_item(item) for item in order.items] if run.subject is not Subject.task else [],
+        "inbox": [_message(item) for item in order.items] if run.subject is not Subject.task else [],
         "tasks": [_task(order, task) for task in order.tasks],
     }
 
@@ -263,6 +319,10 @@ def _item(item: Item) -> dict[str, Any]:
         "unanswered": item.unanswered,
         "created_at": write_time(item.created_at),
     }
+
+
+def _message(item: Item) -> dict[str, Any]:
+    return {**_item(item), "metadata": _metadata(item), "reply_to": item.reply_to, "thread": item.thread}
 
 
 def _task(order: Order, task: Item) -> dict[str, Any]:

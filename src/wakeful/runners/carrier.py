@@ -1,8 +1,9 @@
 """Orders carried out: the one place that knows what an agent's run is made of, and where its folders are.
 
 Laws:
-- An order goes in, an ending comes out. What cannot be carried out (no definition, no such folder, a runner that we do
-  not have) is an ending that says so, and is never raised.
+- An order goes in, an ending comes out. What cannot be carried out (no definition, no such folder, a token that is not
+  set) is an ending that says so, and is never raised.
+- An agent that lives elsewhere (URL, TMUX) is a program of ours that speaks to it: a process like any other.
 - A quiet beat never calls what the agent calls: it is the built-in dream, or the command in DREAM.
 - `carry` returns when the start is settled: `started` is there, or the run has ended without.
 - A definition is read when a run begins, so that an edit is live with the next one.
@@ -33,6 +34,7 @@ from wakeful.runners.checks import LIMIT as CHECK_LIMIT
 from wakeful.runners.checks import Checks
 from wakeful.runners.commands import split_command
 from wakeful.runners.dream import dream_command, journal_briefing, memory_path
+from wakeful.runners.elsewhere import QUIET, at_address, in_session
 from wakeful.runners.environment import Surroundings, before_a_run, build_environment, secret_values
 from wakeful.runners.function import FunctionRunner, Link, Shift
 from wakeful.runners.held import HeldShift
@@ -89,13 +91,16 @@ class Carrier:
         fence: timedelta = FENCE,
         check_limit: timedelta = CHECK_LIMIT,
         pull_limit: timedelta = PULL_LIMIT,
+        quiet: timedelta = QUIET,
     ) -> None:
-        """`root` is the folder of the fleet file, `base` our own environment; a shorter `fence` is for tests."""
+        """`root` is the folder of the fleet file, `base` our own environment; a shorter `fence` or `quiet` is for
+        tests."""
         self._root = root.absolute()
         self._data = data.absolute()
         self._url = url
         self._token = token
         self._fence = fence
+        self._quiet = quiet
         self._around = Surroundings(base=_with_ourselves(base), root=self._root, data=self._data)
         self._processes = ProcessRunner()
         self._functions = FunctionRunner(self._processes, self._data / "workers", link)
@@ -244,7 +249,7 @@ class Carrier:
         elif agent.runner is Runner.handler:
             made = self._shift(order, write_briefing_json(order, definition, check), common)
         else:
-            command = self._command(agent, workdir)
+            command = self._command(agent, workdir, common)
             text, written = write_briefing(order, definition, check)
             made = Assignment(command=command, briefing=text, briefing_json=written, **common)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -253,13 +258,18 @@ class Carrier:
                 os.symlink(tree.path, folder / TREE)
         return made
 
-    def _command(self, agent: Agent, workdir: Path) -> tuple[str, ...]:
-        if agent.runner in (Runner.url, Runner.tmux):
-            key = agent.runner.upper()
-            raise Mistake(f"{key} is declared, which this version cannot carry out", "declare RUN or HANDLER instead")
+    def _command(self, agent: Agent, workdir: Path, common: dict[str, Any]) -> tuple[str, ...]:
         if not agent.target:
             raise Mistake("nothing says how it runs", "add RUN or HANDLER to the agent, or RUN to the fleet")
-        return split_command(agent.target, "RUN", workdir, self._root)
+        if agent.runner is Runner.process or agent.runner is None:
+            return split_command(agent.target, "RUN", workdir, self._root)
+        if agent.runner is Runner.tmux:
+            errand = in_session(agent.target, self._quiet)
+        else:
+            errand = at_address(agent.target, self._around.base)
+        common["environment"] |= errand.environment
+        common["secrets"] += errand.secrets
+        return errand.command
 
     def _dream(self, order: Order, definition: str | None, common: dict[str, Any]) -> Assignment:
         """The journal is its briefing, whichever command reads it."""

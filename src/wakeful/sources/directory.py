@@ -78,7 +78,9 @@ class Directory(Mirror):
         self._folder = folder
         self._hints = hints
         self._bell = Bell()
-        self._watched: tuple[Path, ...] = (folder,)
+        # None before the first look: to watch what hangs (a dead mount) would hang everything.
+        self._watched: tuple[Path, ...] = ()
+        self._anew = False
         self._seen = Look()
         self._trouble = False
         self._rest = FIRST_REST
@@ -96,6 +98,7 @@ class Directory(Mirror):
         """What was not watched before the look is looked at once more: it may have changed in between."""
         for _ in range(FEW):
             self._watch()
+            before = self._seen
             listing = Listing(self._folder, self._seen, now=time.time(), elapsed=time.monotonic())
             try:
                 self._seen = await self._unless_it_hangs(listing)
@@ -106,11 +109,15 @@ class Directory(Mirror):
             else:
                 self._trouble = False
                 wanted = (self._folder,)
-            if wanted == self._watched or self._stopped.is_set():
+            if (wanted == self._watched and not self._replaced(before)) or self._stopped.is_set():
                 break
-            self._watched = wanted
+            self._watched, self._anew = wanted, True
         if self._trouble:
             raise unreadable
+
+    def _replaced(self, before: Look) -> bool:
+        """Whether another folder is in its place than at the look before, without any trouble in between."""
+        return before.inode is not None and (before.device, before.inode) != (self._seen.device, self._seen.inode)
 
     async def _unless_it_hangs(self, listing: Listing) -> Look:
         look = asyncio.ensure_future(self._aside.do(listing))
@@ -134,8 +141,13 @@ class Directory(Mirror):
             return self._watched
 
     def _watch(self) -> None:
-        if not self._stopped.is_set():
-            self._hints.folders(self._watched, self._bell.ring)
+        if self._stopped.is_set():
+            return
+        if self._anew:
+            # The path may lead elsewhere than it did.
+            self._hints.folders((), self._bell.ring)
+        self._hints.folders(self._watched, self._bell.ring)
+        self._anew = False
 
     async def _until_more(self, *, again: bool) -> None:
         limit = SWEEP if self._hints.hears else UNHEARD

@@ -73,6 +73,8 @@ class Look:
     # Files that somebody writes, and since when they have borne these stamps.
     moving: Mapping[str, Moving] = field(default_factory=dict)
     device: int | None = None
+    # Which folder it was: another one may come into its place.
+    inode: int | None = None
 
 
 class Listing:
@@ -99,7 +101,7 @@ class Listing:
         except OSError as error:
             raise Unreadable(self._why(error)) from None
         try:
-            device = os.fstat(listing).st_dev
+            about = os.fstat(listing)
             with os.scandir(listing) as entries:
                 for entry in entries:
                     self._meet(listing, entry)
@@ -107,9 +109,15 @@ class Listing:
             raise Unreadable(self._why(error)) from None
         finally:
             os.close(listing)
-        if not (self._kept or self._moving) and was_unmounted(self._before, device):
+        if not (self._kept or self._moving) and was_unmounted(self._before, about.st_dev):
             raise Unreadable(f"{self._shown_path()}: empty, and on another device than before: is it mounted?")
-        return Look(observed=self._observed(), kept=self._kept, moving=self._moving, device=device)
+        return Look(
+            observed=self._observed(),
+            kept=self._kept,
+            moving=self._moving,
+            device=about.st_dev,
+            inode=about.st_ino,
+        )
 
     def _observed(self) -> tuple[Observation, ...]:
         """In the order of their names. To sort a large folder takes a while: it is done when something has changed."""

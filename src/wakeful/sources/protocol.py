@@ -58,6 +58,17 @@ class Source(Protocol):
         """End the iterator, and whatever was begun for it; a second stop does nothing."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A source that an agent declares. Two that are equal are one: what `made_of` says is all that `make` needs."""
+
+    source: str
+    agent: str
+    made_of: tuple[object, ...] = field(default=(), repr=False)
+    # A new one each time: one that was stopped does not begin again.
+    make: Callable[[], Source] = field(compare=False, repr=False)
+
+
 class Hints(Protocol):
     """Somebody who hears of changes in folders, late or twice or not at all."""
 

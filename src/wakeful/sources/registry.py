@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from wakeful.core.agents import Agent
 from wakeful.core.snapshots import is_snapshot, read_snapshot
+from wakeful.sources.directory import NAME as INBOX
 from wakeful.sources.directory import Directory
-from wakeful.sources.protocol import Hints, Source
+from wakeful.sources.protocol import Declared, Hints, Source
 from wakeful.sources.snapshot import ProgramSnapshot, UrlSnapshot, as_it_is
 
 
@@ -25,27 +27,35 @@ class Around:
     hide: Callable[[Agent], Callable[[str], str]] = lambda agent: as_it_is
 
 
-def declared(agents: Iterable[Agent], around: Around) -> list[Source]:
+def declared(agents: Iterable[Agent], around: Around) -> list[Declared]:
     """Each list once for each address: replicas share an inbox, and one that is named twice is one."""
-    found: dict[tuple[str, str], Source] = {}
+    found: dict[tuple[str, str], Declared] = {}
     for agent in agents:
         for source in _of(agent, around) if agent.enabled else ():
-            found.setdefault((source.agent, source.name), source)
+            found.setdefault((source.agent, source.source), source)
     return list(found.values())
 
 
-def _of(agent: Agent, around: Around) -> Iterable[Source]:
+def _of(agent: Agent, around: Around) -> Iterable[Declared]:
     if agent.inbox is not None:
-        yield Directory(agent.address, around.root.absolute() / agent.inbox, around.hints)
+        folder = around.root.absolute() / agent.inbox
+        make = partial(Directory, agent.address, folder, around.hints)
+        yield Declared(source=INBOX, agent=agent.address, made_of=(folder,), make=make)
     for written in agent.events:
         if is_snapshot(written):
             yield _snapshot(agent, written, around)
 
 
-def _snapshot(agent: Agent, written: str, around: Around) -> Source:
+def _snapshot(agent: Agent, written: str, around: Around) -> Declared:
     address = read_snapshot(written)
-    hide = around.hide(agent)
-    if address.program is not None:
-        environment = around.environment(agent)
-        return ProgramSnapshot(agent.address, address, root=around.root, environment=environment, hide=hide)
-    return UrlSnapshot(agent.address, address, variables=around.variables, hide=hide)
+    # Of its environment the names: our own variables are those that we began with.
+    made_of = (address, agent.name, agent.environment, agent.secrets)
+
+    def make() -> Source:
+        hide = around.hide(agent)
+        if address.program is not None:
+            environment = around.environment(agent)
+            return ProgramSnapshot(agent.address, address, root=around.root, environment=environment, hide=hide)
+        return UrlSnapshot(agent.address, address, variables=around.variables, hide=hide)
+
+    return Declared(source=address.name, agent=agent.address, made_of=made_of, make=make)

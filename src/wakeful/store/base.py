@@ -63,6 +63,9 @@ class SqlBase:
         known = self._agents.get(name)
         return known[1] if known is not None and known[0] == version else None
 
+    def forget_agent(self, name: str) -> None:
+        self._agents.pop(name, None)
+
     def read_agent(self, row: Row) -> Agent:
         """The agent of an `agent_row`, with its live settings."""
         known = self.known_agent(row["name"], row["version"])

@@ -9,7 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from wakeful.core.agents import Agent, Fleet, override
-from wakeful.core.cadence import first_beat, next_beat, resume_beat
+from wakeful.core.cadence import changed_beat, first_beat, resume_beat
 from wakeful.core.codec import decode, encode, write_time
 from wakeful.core.errors import Unknown
 from wakeful.core.events import EventKind
@@ -40,6 +40,9 @@ class Declaring(Voiding):
                 row = known.pop(agent.name, None)
                 if row and row["declaration"] == body and row["removed_at"] is None:
                     continue
+                if row and row["removed_at"] is None and decode(Agent, json.loads(row["declaration"])) == agent:
+                    self._retell(agent, body, row)
+                    continue
                 self._adopt(agent, body, row, fleet, index, now)
                 changed.append(agent.name)
             for name, row in known.items():
@@ -58,6 +61,12 @@ class Declaring(Voiding):
                 self.session.write("set_due", agent=row["agent"], due_at=to_micros(due))
                 self.session.write("check_again", agent=row["agent"], at=to_micros(due))
         self.session.write("hold_timers", until=to_micros(now + fleet.grace))
+
+    def _retell(self, agent: Agent, body: str, row: Row) -> None:
+        """Only who declares a limit has changed: it is told anew, and nothing rests on it."""
+        named = {"name": agent.name, "version": row["version"], "declaration": body}
+        self.session.write("put_agent", **named, address=agent.address, enabled=int(agent.enabled))
+        self.forget_agent(agent.name)
 
     def _adopt(self, agent: Agent, body: str, row: Row | None, fleet: Fleet, index: int, now: datetime) -> None:
         version = self.next_version(agent.name, row["version"] if row else 0)
@@ -126,9 +135,12 @@ class Declaring(Voiding):
             due = first_beat(agent.cadence, now, fleet.grace, index, count, zone, fleet.stagger)
         else:
             due = from_micros(standing["due_at"])
-            soon = next_beat(agent.cadence, standing["idle_streak"], now, zone)
-            if row and self.read_agent(row).cadence != agent.cadence:
-                due = soon if soon is None or agent.cadence.schedule else min(due, soon)
+            before = self.read_agent(row).cadence if row else agent.cadence
+            if before != agent.cadence:
+                idle, count = standing["idle_streak"], len(fleet.agents)
+                due = changed_beat(
+                    before, agent.cadence, due, idle, now, fleet.grace, index, count, zone, fleet.stagger
+                )
         self.session.write(
             "put_standing",
             agent=agent.name,

@@ -38,6 +38,8 @@ class Joining(SqlBase):
     def leave(self, node: str, now: datetime) -> None:
         with self.session.transaction("leave"):
             self.session.run("leave_node", node=node, now=to_micros(now))
+            for query in ("leave_sources", "leave_outages"):
+                self.session.write(query, node=node)
 
     def renew(self, node: str, runs: Sequence[tuple[int, int]], now: datetime, lease: timedelta) -> Renewed:
         asked = {"node": node, "now": to_micros(now), "lease": lease // _MICROSECOND}

@@ -48,6 +48,7 @@ class Keeping(SqlBase):
             totals = self.session.run("forget_totals", day=day, limit=limit)
             self._forget_declarations(runs, events, old["before"])
             printed = self._forget_output(output_before or past, limit)
+            self.session.write("forget_nodes", before=old["before"])
             counts = (items, unkeyed, len(runs), len(wakes), len(events), totals, printed)
         return Forgotten(
             runs=len(runs),

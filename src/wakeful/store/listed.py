@@ -1,4 +1,4 @@
-"""Rows as they are listed: what a reader of the store is told."""
+"""Rows as they are listed, and small answers: what a reader of the store is told."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from wakeful.core.agents import Agent
+from wakeful.core.items import Item
 from wakeful.core.runs import Outcome
 from wakeful.core.standing import Spend, Standing
 from wakeful.core.wakes import Cause, Pause, Subject, Wake
@@ -33,6 +34,8 @@ class RunRow:
     spend: Spend
     shown: tuple[int, ...] = ()
     tasks: tuple[int, ...] = ()
+    # Nobody said what it used: `spend` is what was set aside for it.
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,8 @@ class WakeRow:
     retry_at: datetime | None
     joined: int | None
     run: int | None
+    # All that it was tried with, the newest of which is `run`; told where wakes are listed.
+    runs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,3 +98,48 @@ class Attempt:
     counted: bool
     exit_code: int | None
     error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRow:
+    """A source that somebody tends, or whose outage was told."""
+
+    source: str
+    agent: str
+    # Who tends it; None where there is nobody to share it with.
+    node: str | None
+    # Why it cannot be read, and since when; None while it can.
+    outage: str | None
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StuckRow:
+    """An item that was put before runs that ended, and is still there."""
+
+    item: Item
+    # How many runs saw it, since when, and which was the last.
+    runs: int
+    first_shown_at: datetime
+    last_run: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A run under way that somebody wants ended."""
+
+    run: int
+    epoch: int
+    by: str
+    at_once: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What a sweep of the past removed; `more` says that there was more than one sweep takes."""
+
+    runs: int = 0
+    wakes: int = 0
+    items: int = 0
+    events: int = 0
+    more: bool = False

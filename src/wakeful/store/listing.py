@@ -14,12 +14,12 @@ from wakeful.core.events import Event, EventKind
 from wakeful.core.wakes import FLEET, Pause, agent_scope
 from wakeful.store.base import SqlBase
 from wakeful.store.protocol import AgentRow, RunRow, WakeRow
-from wakeful.store.rows import to_event, to_micros, to_pause, to_run_row, to_standing, to_wake_row
+from wakeful.store.rows import micros_or_none, to_event, to_micros, to_pause, to_run_row, to_standing, to_wake_row
 from wakeful.store.session import Reading, Row
 
 # Above every id, and after every name.
-_LAST_ID = (1 << 63) - 1
-_LAST_NAME = "\U0010ffff"
+LAST_ID = (1 << 63) - 1
+LAST_NAME = "\U0010ffff"
 
 # The kinds of event that have an index of their own.
 ACTS = frozenset(
@@ -46,16 +46,16 @@ class Listing(SqlBase):
         limit: int = 100,
     ) -> list[RunRow]:
         reader = self.session.reader()
-        span = {"after": after, "before": _LAST_ID if before is None else before}
+        span = {"after": after, "before": LAST_ID if before is None else before}
         if open:
-            ids = _ids(reader.all("open_runs", agent=agent, **span))
-            return _run_rows(reader, _page(ids, before, limit))
+            ids = ids_of(reader.all("open_runs", agent=agent, **span))
+            return _run_rows(reader, page_of(ids, before, limit))
         asked = {**span, "agent": agent, "open": None if open is None else int(open), "limit": limit}
         if before is None:
             rows = reader.all("list_runs" if agent is None else "agent_runs", **asked)
         else:
             rows = reader.all("latest_runs" if agent is None else "latest_agent_runs", **asked)
-        return _run_rows(reader, _ids(rows))
+        return _run_rows(reader, ids_of(rows))
 
     def wakes(
         self,
@@ -67,20 +67,24 @@ class Listing(SqlBase):
         limit: int = 100,
     ) -> list[WakeRow]:
         reader = self.session.reader()
-        span = {"after": after, "before": _LAST_ID if before is None else before}
+        span = {"after": after, "before": LAST_ID if before is None else before}
         if state == "waiting":
-            ids = _ids(reader.all("waiting_wakes", agent=agent, **span))
-            return _wake_rows(reader, _page(ids, before, limit))
+            ids = ids_of(reader.all("waiting_wakes", agent=agent, **span))
+            return _wake_rows(reader, page_of(ids, before, limit))
         asked = {**span, "agent": agent, "state": state, "limit": limit}
         if before is None:
             rows = reader.all("list_wakes" if agent is None else "agent_wakes", **asked)
         else:
             rows = reader.all("latest_wakes" if agent is None else "latest_agent_wakes", **asked)
-        return _wake_rows(reader, _ids(rows))
+        return _wake_rows(reader, ids_of(rows))
 
     def wake(self, id: int) -> WakeRow | None:
         rows = _wake_rows(self.session.reader(), [id])
         return rows[0] if rows else None
+
+    def lineage(self, root: int, *, limit: int = 1000) -> list[WakeRow]:
+        reader = self.session.reader()
+        return _wake_rows(reader, ids_of(reader.all("wakes_from", root=root, limit=limit)))
 
     def events(
         self,
@@ -92,11 +96,11 @@ class Listing(SqlBase):
         limit: int = 1000,
     ) -> list[Event]:
         reader = self.session.reader()
-        span = {"after": after, "before": _LAST_ID if before is None else before}
+        span = {"after": after, "before": LAST_ID if before is None else before}
         wanted = json.dumps(kinds) if kinds else None
         if kinds and ACTS.issuperset(kinds):
             query = "act_events" if agent is None else "agent_act_events"
-            ids = _page(_ids(reader.all(query, agent=agent, kinds=wanted, **span)), before, limit)
+            ids = page_of(ids_of(reader.all(query, agent=agent, kinds=wanted, **span)), before, limit)
             return [to_event(row) for row in reader.all("event_rows", ids=json.dumps(ids))]
         asked = {**span, "agent": agent, "kinds": wanted, "limit": limit}
         if before is None:
@@ -113,21 +117,24 @@ class Listing(SqlBase):
         return {row["item"]: row["run"] for row in rows}
 
     # -- the fleet as it stands ---------------------------------------------------------------------------
-    def overview(self, *, agent: str | None = None, after: str = "", limit: int = 1000) -> list[AgentRow]:
+    def overview(
+        self, *, agent: str | None = None, after: str = "", limit: int = 1000, now: datetime | None = None
+    ) -> list[AgentRow]:
         reader = self.session.reader()
-        first, last = (after, _LAST_NAME) if agent is None else (agent, agent)
+        first, last = (after, LAST_NAME) if agent is None else (agent, agent)
         with reader.snapshot():
             rows = reader.all("overview_rows", first=first, last=last, after=after, limit=limit)
-            return self._overview(reader, rows) if rows else []
+            return self._overview(reader, rows, now) if rows else []
 
-    def _overview(self, reader: Reading, rows: list[Row]) -> list[AgentRow]:
+    def _overview(self, reader: Reading, rows: list[Row], now: datetime | None) -> list[AgentRow]:
         names = [name for row in rows for name in (row["name"], row["address"])]
         span = {"first": min(names), "last": max(names)}
         agents = self._declared(reader, rows)
         runs = {run.agent: run for run in _open_runs(reader, rows)}
         pauses = _pauses(reader, min(names), max(names))
         waiting = _waiting(reader, span, set(names))
-        unread, tasks = _counts(reader.one("unread_counts", **span)), _counts(reader.one("task_counts", **span))
+        unread = _counts(reader.one("unread_counts", **span, now=micros_or_none(now)))
+        tasks = _counts(reader.one("task_counts", **span))
         listed = []
         for row in rows:
             name, address = row["name"], row["address"]
@@ -156,11 +163,11 @@ class Listing(SqlBase):
         return agents | {row["name"]: self.read_agent(row) for row in read}
 
 
-def _ids(rows: list[Row]) -> list[int]:
+def ids_of(rows: list[Row]) -> list[int]:
     return [row["id"] for row in rows]
 
 
-def _page(ids: list[int], before: int | None, limit: int) -> list[int]:
+def page_of(ids: list[int], before: int | None, limit: int) -> list[int]:
     return sorted(ids, reverse=before is not None)[:limit]
 
 
@@ -174,7 +181,7 @@ def _wake_rows(reader: Reading, ids: list[int]) -> list[WakeRow]:
 
 def _open_runs(reader: Reading, rows: list[Row]) -> list[RunRow]:
     only = rows[0]["name"] if len(rows) == 1 else None
-    return _run_rows(reader, _ids(reader.all("open_runs", agent=only, after=0, before=_LAST_ID)))
+    return _run_rows(reader, ids_of(reader.all("open_runs", agent=only, after=0, before=LAST_ID)))
 
 
 def _waiting(reader: Reading, span: Row, names: set[str]) -> dict[str, WakeRow]:
@@ -208,7 +215,7 @@ def last_event_until(reader: Reading, at: int) -> int:
     """The largest id of an event at or before that instant: the newest stretch of unbroken time that has one."""
     for first in [*(row["event"] for row in reader.all("reckonings", at=at)), 0]:
         end = reader.one("next_reckoning", event=first)
-        found = _search(reader, first, end["event"] if end and end["event"] is not None else _LAST_ID, at)
+        found = _search(reader, first, end["event"] if end and end["event"] is not None else LAST_ID, at)
         if found:
             return found
     return 0

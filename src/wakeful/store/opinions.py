@@ -95,8 +95,7 @@ def traced(wake: Wake, row: Row | None) -> Wake:
     if row is None:
         unled = wake.root is None and wake.depth == 0 and wake.lineage_usd == 0
         return wake if unled else replace(wake, root=None, depth=0, lineage_usd=0)
-    cost = row["lineage_usd"] + row["spent_usd"]
-    return replace(wake, root=row["root"] or row["id"], depth=row["depth"] + 1, lineage_usd=cost)
+    return replace(wake, root=row["root"] or row["id"], depth=row["depth"] + 1, lineage_usd=row["cost"])
 
 
 def taken_up(wake: Wake) -> tuple[str, Row] | None:

@@ -30,7 +30,7 @@ T = TypeVar("T")
 # Each after those that it names.
 TABLES = (
     *("address", "fleet", "agent", "declaration", "role", "standing", "wake", "run", "item", "dependency"),
-    *("run_item", "attempt", "step", "pause", "total", "node", "output", "event", "reckoning"),
+    *("run_item", "attempt", "step", "pause", "total", "node", "source", "output", "event", "reckoning"),
 )
 NUMBERED = ("wake", "run", "item", "event")
 
@@ -42,6 +42,8 @@ Progress = Callable[[str, str, int, int], None]
 # As no lease and no node outlives its store: whoever held a run has another one now, if he is there at all.
 _LET_GO = (
     "UPDATE node SET left_at = seen_at WHERE left_at IS NULL",
+    "DELETE FROM source WHERE outage IS NULL",
+    "UPDATE source SET node = NULL, lease_until = NULL",
     "UPDATE run SET lease_until = least(lease_until, lease_clock()) WHERE state = 'running'",
 )
 

@@ -151,7 +151,6 @@ class PostgresSession(Link):
     def tell_all(self) -> None:
         """From here on nobody reads on behind what this transaction will have told."""
         if self._told:
-            # Only ASCII: what the texts hold that PostgreSQL cannot is then written as JSON writes it.
             self.write("put_event", log=self.log, rows=json.dumps(self._told, separators=(",", ":")))
             self._told.clear()
 

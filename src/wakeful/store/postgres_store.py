@@ -12,9 +12,11 @@ Laws:
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -127,7 +129,9 @@ class PostgresStore(PostgresDeciding):
         fields: dict[str, Any] | None = None,
     ) -> None:
         told = {"kind": kind.value, "at": to_micros(at), "agent": agent, "wake": wake, "run": run, "item": item}
-        self.session.tell({**told, "fields": fields or {}})
+        # A text within the text: what PostgreSQL cannot hold stays as JSON writes it.
+        text = json.dumps(fields, separators=(",", ":")) if fields else "{}"
+        self.session.tell({**told, "fields": text})
 
     # -- what the operator says ---------------------------------------------------------------------------
     def declare(self, fleet: Fleet, now: datetime, *, boot: bool = False) -> list[str]:
@@ -195,9 +199,39 @@ class PostgresStore(PostgresDeciding):
         missing = next((name for name, rows in zip(names, found, strict=True) if not rows), None)
         return Unknown(f"no agent is called {missing}")
 
-    def observe(self, source: str, agent: str, observed: Sequence[Observation] | None, now: datetime) -> Edges:
-        verb = super().observe
-        return self._together("observe", lambda: verb(source, agent, observed, now), names=[agent])
+    def mirror(
+        self,
+        source: str,
+        agent: str,
+        observed: Sequence[Observation] | None,
+        now: datetime,
+        node: str | None,
+        why: str,
+    ) -> Edges:
+        verb = super().mirror
+        return self._together("observe", lambda: verb(source, agent, observed, now, node, why), names=[agent])
+
+    def amend(self, source: str, agent: str, observed: Sequence[Observation], now: datetime) -> Edges:
+        verb = super().amend
+        return self._together("amend", lambda: verb(source, agent, observed, now), names=[agent])
+
+    def tend(
+        self, sources: Sequence[tuple[str, str]], node: str, now: datetime, lease: timedelta
+    ) -> AbstractSet[tuple[str, str]]:
+        verb = super().tend
+        return self._again(lambda: verb(sources, node, now, lease))
+
+    def abandon(self, sources: Sequence[tuple[str, str]], now: datetime) -> None:
+        verb = super().abandon
+        self._together("abandon", lambda: verb(sources, now), names=[agent for _, agent in sources])
+
+    def mark_read(self, messages: Sequence[int], by: str, now: datetime) -> list[int]:
+        verb = super().mark_read
+        return self._together("mark_read", lambda: verb(messages, by, now), items=messages)
+
+    def snooze(self, items: Sequence[int], until: datetime, by: str, now: datetime) -> list[int]:
+        verb = super().snooze
+        return self._together("snooze", lambda: verb(items, until, by, now), items=items)
 
     # -- the one door -------------------------------------------------------------------------------------
     def ask(self, wakes: Sequence[Wake], now: datetime) -> list[int]:

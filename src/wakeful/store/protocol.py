@@ -4,13 +4,14 @@ Laws:
 - Each verb is one transaction, stated in its docstring; when it returns, the change is durable.
 - The store owns the lock, the core the opinion: `decide` and `finish` gather, call the pure function they were
   handed, and write what it says, all under one lock. No verb computes a rule of its own.
-- A run begins only in `decide`. `shown` moves only in `finish`. A write with an older epoch raises `Stale`.
+- A run begins only in `decide`. `shown` moves only in `finish`, and back in `snooze`. An older epoch is `Stale`.
 - `now` is an argument. Verbs that are hot take batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -30,8 +31,12 @@ from wakeful.core.standing import Standing
 from wakeful.core.wakes import Pause, Verdict, Wake
 from wakeful.store.listed import AgentRow as AgentRow
 from wakeful.store.listed import Attempt as Attempt
+from wakeful.store.listed import Forgotten as Forgotten
 from wakeful.store.listed import NodeRow as NodeRow
 from wakeful.store.listed import RunRow as RunRow
+from wakeful.store.listed import SourceRow as SourceRow
+from wakeful.store.listed import Stop as Stop
+from wakeful.store.listed import StuckRow as StuckRow
 from wakeful.store.listed import WakeRow as WakeRow
 
 T = TypeVar("T")
@@ -95,27 +100,6 @@ class Renewed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
-    """A run under way that somebody wants ended."""
-
-    run: int
-    epoch: int
-    by: str
-    at_once: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
-    """What a sweep of the past removed; `more` says that there was more than one sweep takes."""
-
-    runs: int = 0
-    wakes: int = 0
-    items: int = 0
-    events: int = 0
-    more: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
     """One run's end, to be settled. Tasks not named in `tasks` share the run's own ending."""
 
@@ -159,9 +143,43 @@ class Store(Protocol):
         """Insert items, or find them by their idempotency key; the same key with another body raises `Conflict`
         and nothing of the batch is kept. One transaction."""
 
-    def observe(self, source: str, agent: str, observed: Sequence[Observation] | None, now: datetime) -> Edges:
-        """Make the mirrored items of one source equal to what it shows now; None is an outage and changes
-        nothing. New and changed items ring as news. One transaction."""
+    def observe(
+        self,
+        source: str,
+        agent: str,
+        observed: Sequence[Observation] | None,
+        now: datetime,
+        *,
+        node: str | None = None,
+        why: str = "",
+    ) -> Edges:
+        """Make the mirrored items of one source equal to what it shows now. None is an outage: its items stay as they
+        are, and `why` is told once. New and changed items ring as news. A `node` that does not tend the source
+        raises `Stale`. One transaction."""
+
+    def amend(self, source: str, agent: str, observed: Sequence[Observation], now: datetime) -> Edges:
+        """What a run did to things that it was shown, as its own node sees them, whoever tends the source: those of
+        them that are open become as they are seen; nothing is opened or closed by it. One transaction."""
+
+    def tend(
+        self, sources: Sequence[tuple[str, str]], node: str, now: datetime, lease: timedelta
+    ) -> AbstractSet[tuple[str, str]]:
+        """Of these (source, agent), those that this node tends from now on: its own, and those that nobody tended or
+        whose lease has run out. One transaction."""
+
+    def abandon(self, sources: Sequence[tuple[str, str]], now: datetime) -> None:
+        """Nobody declares these any more: what was mirrored of them is closed, and nobody tends them. One
+        transaction."""
+
+    def mark_read(self, messages: Sequence[int], by: str, now: datetime) -> list[int]:
+        """Close messages that need no run (any more), also those that a run under way was shown; those that were open
+        are returned. A mirrored item is closed by its source alone: a `Mistake`, and nothing is done. One
+        transaction."""
+
+    def snooze(self, items: Sequence[int], until: datetime, by: str, now: datetime) -> list[int]:
+        """Take messages and mirrored items from sight until then: shown to no run before it, and ringing when it
+        comes as if they were new, silent ones too. A run under way that was shown one no longer settles it. Those
+        that were open are returned. One transaction."""
 
     # -- the one door -------------------------------------------------------------------------------------
     def due(self, now: datetime, *, limit: int = 100) -> Due:
@@ -185,7 +203,7 @@ class Store(Protocol):
         and not gone, is a `Conflict`. One transaction."""
 
     def leave(self, node: str, now: datetime) -> None:
-        """It has ended its work; runs that it held keep their leases. One transaction."""
+        """It has ended its work; runs that it held keep their leases, what it tended is free. One transaction."""
 
     def renew(self, node: str, runs: Sequence[tuple[int, int]], now: datetime, lease: timedelta) -> Renewed:
         """The node is there: it is seen, and the leases of (run, epoch) pairs are extended. Of a node without runs
@@ -246,16 +264,19 @@ class Store(Protocol):
         limit: int = 500,
     ) -> Forgotten:
         """Remove what ended before `before` (runs, their wakes, closed items, events), idempotency keys of items
-        closed before `keys_before`, and output of runs that ended before `output_before`; at most `limit` rows of
-        each. What is open, or what a standing, a total of today or the current declarations rest on, stays. One
-        transaction."""
+        closed before `keys_before`, nodes that left, and output of runs that ended before `output_before`; at most
+        `limit` rows of each. What is open, or what a standing, a total of today or the current declarations rest on,
+        stays. One transaction."""
 
     def backup(self, path: Path) -> None:
         """A consistent copy of everything committed, in a new private file, while the store is in use."""
 
     # -- reading: never blocks and is never blocked -------------------------------------------------------
-    def overview(self, *, agent: str | None = None, after: str = "", limit: int = 1000) -> list[AgentRow]:
-        """The live agents by name, each with all that a listing tells, in a few reads however many there are."""
+    def overview(
+        self, *, agent: str | None = None, after: str = "", limit: int = 1000, now: datetime | None = None
+    ) -> list[AgentRow]:
+        """The live agents by name, each with all that a listing tells, in a few reads however many there are. With
+        `now`, what is put off until later is not counted as unread."""
 
     def nodes(self, now: datetime) -> list[NodeRow]:
         """Every node that is known, by name."""
@@ -277,9 +298,28 @@ class Store(Protocol):
         agent: str | None = None,
         kind: str | None = None,
         state: str | None = None,
+        sender: str | None = None,
+        type: str | None = None,
+        priority: str | None = None,
+        thread: int | None = None,
         after: int = 0,
+        before: int | None = None,
         limit: int = 100,
-    ) -> list[Item]: ...
+    ) -> list[Item]:
+        """Oldest first after `after`; with `before`, the newest ones before it, newest first. `priority` is the least
+        one. `limit` counts what is found; an agent's open messages are found without passing its past."""
+
+    def stuck(self, *, agent: str | None = None, limit: int = 100) -> list[StuckRow]:
+        """Messages and mirrored items that are open although a run that saw them has ended, the longest first; not
+        those that are snoozed, held by a run, or to be shown again at once."""
+
+    def sources(self) -> list[SourceRow]: ...
+    def mirrored_sources(self) -> list[tuple[str, str]]:
+        """Every (source, agent) that has open mirrored items."""
+
+    def lineage(self, root: int, *, limit: int = 1000) -> list[WakeRow]:
+        """The wakes that came of one, itself first, by id; what each run cost is in its row."""
+
     def shown_in(self, items: Sequence[int]) -> dict[int, int]:
         """Of each of these items that was ever shown, the newest run that was shown it."""
 

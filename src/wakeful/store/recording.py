@@ -1,4 +1,4 @@
-"""What arrives: messages, tasks, and lists that are mirrored."""
+"""What is sent: messages and tasks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from wakeful.core.errors import Conflict, Mistake, Unknown
-from wakeful.core.events import EventKind
-from wakeful.core.items import PRIORITY_RANKS, TERMINAL, Kind, NewItem, Observation, Ring, State
-from wakeful.core.ledger import Edges, edges
+from wakeful.core.items import PRIORITY_RANKS, TERMINAL, Kind, NewItem, Ring, State
 from wakeful.store.base import SqlBase
 from wakeful.store.protocol import Recorded
 from wakeful.store.rows import micros_or_none, to_micros
@@ -20,6 +18,9 @@ SWEEP = timedelta(minutes=30)
 
 # Queue items have one generation; mirrored ones get the fingerprint of their source.
 FIRST_GENERATION = "1"
+
+# Of two items under one key.
+_SAME = ("kind", "agent", "role", "subject", "body", "metadata")
 
 
 class Recording(SqlBase):
@@ -32,7 +33,7 @@ class Recording(SqlBase):
 
     def record_one(self, item: NewItem, now: datetime) -> Recorded:
         waits_for, blocked = self._needs(item) if item.depends_on else (0, "")
-        id = self._insert(item_parameters(item, now, waits_for))
+        id = self.insert_item(item_parameters(item, now, waits_for))
         if id is None:
             return self.known(item)
         for needs in item.depends_on:
@@ -41,7 +42,7 @@ class Recording(SqlBase):
             self._block(id, blocked)
         return Recorded(id=id)
 
-    def _insert(self, parameters: Row) -> int | None:
+    def insert_item(self, parameters: Row) -> int | None:
         try:
             return self.session.insert("put_item", **parameters)
         except self.session.broken as error:
@@ -54,8 +55,8 @@ class Recording(SqlBase):
         row = self.session.one("item_by_dedupe", dedupe=item.dedupe)
         if row is None:
             raise Conflict(f"the key {item.dedupe!r} is taken")
-        came = (item.kind.value, item.agent, item.role, item.subject, item.body)
-        if (row["kind"], row["agent"], row["role"], row["subject"], row["body"]) != came:
+        came = (item.kind.value, item.agent, item.role, item.subject, item.body, item.metadata)
+        if tuple(row[key] for key in _SAME) != came:
             raise Conflict(f"the key {item.dedupe!r} was used before for something else, item {row['id']}")
         return Recorded(id=row["id"], duplicate=True)
 
@@ -75,48 +76,6 @@ class Recording(SqlBase):
     def _block(self, id: int, reason: str) -> None:
         self.session.write(
             "change_task_state", item=id, state=State.blocked.value, error=reason, closed_at=None, again=False
-        )
-
-    def observe(self, source: str, agent: str, observed: Sequence[Observation] | None, now: datetime) -> Edges:
-        with self.session.transaction("observe"):
-            rows = {row["external_id"]: row for row in self.session.all("mirrored", source=source, agent=agent)}
-            known = {id: row["fingerprint"] for id, row in rows.items()}
-            seen = {thing.external_id: thing for thing in observed or ()}
-            prints = {id: thing.fingerprint for id, thing in seen.items()}
-            found = edges(known, None if observed is None else prints)
-            for id in found.new:
-                self._mirror(source, agent, seen[id], now)
-            for id in found.changed:
-                self._change(rows[id], seen[id], now)
-            for id in found.gone:
-                self.session.write("close_mirrored", item=rows[id]["id"], now=to_micros(now))
-                fields = {"source": source, "external_id": id}
-                self.event(EventKind.gone, now, agent=agent, item=rows[id]["id"], fields=fields)
-            return found
-
-    def _mirror(self, source: str, agent: str, thing: Observation, now: datetime) -> None:
-        item = NewItem(
-            kind=Kind.message,
-            agent=agent,
-            subject=thing.subject or thing.external_id,
-            body=thing.body,
-            ring=Ring.news,
-            source=source,
-            not_before=thing.not_before,
-        )
-        parameters = item_parameters(item, now, 0)
-        parameters.update(external_id=thing.external_id, fingerprint=thing.fingerprint)
-        self._insert(parameters)
-
-    def _change(self, row: Row, thing: Observation, now: datetime) -> None:
-        self.session.write(
-            "change_mirrored",
-            item=row["id"],
-            fingerprint=thing.fingerprint,
-            subject=thing.subject or thing.external_id,
-            body=thing.body,
-            not_before=micros_or_none(thing.not_before),
-            ring_at=to_micros(thing.not_before or now),
         )
 
 
@@ -156,5 +115,6 @@ def item_parameters(item: NewItem, now: datetime, waits_for: int) -> Row:
         "waits_for": waits_for,
         "reply_to": item.reply_to,
         "by_run": item.by_run,
+        "metadata": item.metadata,
         "now": micros,
     }

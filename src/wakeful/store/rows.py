@@ -13,7 +13,7 @@ from wakeful.core.lifecycle import Position
 from wakeful.core.runs import Outcome, Run
 from wakeful.core.standing import Spend, Standing
 from wakeful.core.wakes import RANKS, Cause, Pause, Subject, Wake
-from wakeful.store.protocol import Attempt, NodeRow, RunRow, WakeRow
+from wakeful.store.protocol import Attempt, NodeRow, RunRow, SourceRow, WakeRow
 from wakeful.store.session import Row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -94,6 +94,10 @@ def to_item(row: Row) -> Item:
         error=row["error"],
         created_at=from_micros(row["created_at"]),
         closed_at=moment_or_none(row["closed_at"]),
+        metadata=row["metadata"],
+        reply_to=row["reply_to"],
+        thread=row["thread"] or row["id"],
+        by_run=row["by_run"],
     )
 
 
@@ -168,6 +172,7 @@ def to_wake_row(row: Row) -> WakeRow:
         retry_at=moment_or_none(row["retry_at"]),
         joined=row["joined"],
         run=row["run"],
+        runs=tuple(sorted(json.loads(row.get("runs", "[]")))),
     )
 
 
@@ -208,6 +213,7 @@ def to_run_row(row: Row) -> RunRow:
         spend=Spend(usd=row["spent_usd"], tokens=row["spent_tokens"]),
         shown=tuple(json.loads(row["shown"])),
         tasks=tuple(json.loads(row["tasks"])),
+        estimated=bool(row["estimated"]),
     )
 
 
@@ -221,6 +227,16 @@ def to_node_row(row: Row) -> NodeRow:
         left_at=moment_or_none(row["left_at"]),
         alive=bool(row["alive"]),
         runs=row["runs"],
+    )
+
+
+def to_source_row(row: Row) -> SourceRow:
+    return SourceRow(
+        source=row["source"],
+        agent=row["agent"],
+        node=row["node"],
+        outage=row["outage"],
+        since=moment_or_none(row["since"]),
     )
 
 

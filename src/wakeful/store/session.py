@@ -35,6 +35,8 @@ class Looking(Reading, Protocol):
 class Session(Reading, Protocol):
     broken: type[Exception]
     """What is raised when the schema forbids a write."""
+    depth: int
+    """Inside how many transactions it is; 0 outside of any."""
 
     def unreferenced(self, error: Exception) -> bool:
         """Whether that was because a row names another that does not exist."""

@@ -12,19 +12,23 @@ from wakeful.core.standing import Standing
 from wakeful.core.wakes import Pause, Wake
 from wakeful.store.deciding import Deciding, candidates
 from wakeful.store.dueness import Dueness
+from wakeful.store.handling import Handling
+from wakeful.store.inboxes import Inboxes
 from wakeful.store.joining import Joining
 from wakeful.store.keeping import Keeping
 from wakeful.store.listing import Listing
+from wakeful.store.mirroring import Mirroring
 from wakeful.store.opinions import target_of
 from wakeful.store.protocol import Attempt, RunRow, Why
 from wakeful.store.publishing import Publishing
-from wakeful.store.recording import Recording
 from wakeful.store.rows import to_attempt, to_item, to_pause, to_run_row, to_standing
 from wakeful.store.stopping import Stopping
 from wakeful.store.tasking import Tasking
 
 
-class SqlStore(Recording, Dueness, Listing, Deciding, Joining, Stopping, Publishing, Tasking, Keeping):
+class SqlStore(
+    Mirroring, Handling, Inboxes, Dueness, Listing, Deciding, Joining, Stopping, Publishing, Tasking, Keeping
+):
     """The whole protocol over one session. Reads go through the session's readers and see what is committed."""
 
     def agents(self, *, removed: bool = False) -> list[Agent]:
@@ -45,18 +49,6 @@ class SqlStore(Recording, Dueness, Listing, Deciding, Joining, Stopping, Publish
     def item(self, id: int) -> Item | None:
         row = self.session.reader().one("item_row", item=id)
         return None if row is None else to_item(row)
-
-    def items(
-        self,
-        *,
-        agent: str | None = None,
-        kind: str | None = None,
-        state: str | None = None,
-        after: int = 0,
-        limit: int = 100,
-    ) -> list[Item]:
-        rows = self.session.reader().all("list_items", agent=agent, kind=kind, state=state, after=after, limit=limit)
-        return [to_item(row) for row in rows]
 
     def attempts(self, task: int) -> list[Attempt]:
         return [to_attempt(row) for row in self.session.reader().all("task_attempts", item=task)]

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from wakeful.core.agents import Agent
 from wakeful.core.errors import Stale
 from wakeful.core.events import EventKind
+from wakeful.core.guards import MORNING
 from wakeful.store.base import SqlBase
 from wakeful.store.facts import agent_total
 from wakeful.store.rows import to_micros
@@ -80,9 +81,8 @@ class Voiding(SqlBase):
     def money_back(self, row: Row, agent: Agent, usd: int, tokens: int, now: datetime) -> None:
         """What was reserved and not spent may let others run."""
         if usd < 0 or tokens < 0:
-            self.session.write(
-                "retry_spend", agent=row["agent"], address=row["address"], limit=MOST_PAID_BACK, now=to_micros(now)
-            )
+            whose = {"agent": row["agent"], "address": row["address"], "limit": MOST_PAID_BACK}
+            self.session.write("retry_spend", **whose, now=to_micros(now), later=to_micros(now + MORNING))
 
     def wait_again(self, wake: int, at: datetime, *, charged: bool, failed: bool) -> int | None:
         """Back to waiting; or part of the one that waits already, for there is one of a kind."""

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from wakeful.core.codec import read_time
 from wakeful.core.events import Event, EventKind
 from wakeful.core.items import Item
 from wakeful.testing.checkers.history import History, Violation, error_class, outcome_of
 from wakeful.testing.checkers.ledger import Ledger
 from wakeful.testing.witness import Execution, Observed
 
-KEPT = "an accepted message is open, or was closed by the outcome of a run that was shown it"
+KEPT = "an accepted message is open, was read, or was closed by the outcome of a run that was shown it"
 SHOWN = "a run is shown what its inbox holds, and `shown` moves only with its outcome"
 RINGS = "one generation of an item rings once; a refused one is silent until the next beat"
 ORDER = "messages of one sender and one priority are shown in the order in which they came"
@@ -118,6 +119,14 @@ class Inbox:
                 yield from self._decided(event)
             case EventKind.declared | EventKind.removed:
                 self._come_or_gone(event)
+            case EventKind.marked_read:
+                letter = self.letters[event.item or 0]
+                letter.closed, letter.held_by = True, None
+            case EventKind.snoozed:
+                letter = self.letters[event.item or 0]
+                letter.not_before = read_time(str((event.fields or {})["until"]))
+                letter.held_by = letter.shown = letter.asked = letter.quiet_since = None
+                letter.unanswered = 0
 
     def _held(self, run: int | None) -> list[Letter]:
         return [letter for letter in self.letters.values() if letter.held_by == run]

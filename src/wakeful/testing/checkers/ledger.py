@@ -372,7 +372,7 @@ def _resumed(place: Place, agent: Agent, boot: datetime, grace: timedelta) -> da
 
 
 def reservation(costs: list[Spend], limits: Limits) -> Spend:
-    """What a run must be able to afford; where there is a budget nothing is free."""
+    """What a run must be able to afford; where there is a budget nothing is free, and nothing dearer than all of it."""
     usd = _reserved([cost.usd for cost in costs], limits.reserve_usd, limits.usd_per_day, limits.fleet_usd_per_day)
     tokens = _reserved(
         [cost.tokens for cost in costs],
@@ -388,5 +388,7 @@ def _reserved(past: list[int], declared: int | None, *budgets: int | None) -> in
     if not bounds:
         return 0
     if past:
-        return max(sorted(past)[ceil(len(past) * 9 / 10) - 1], 1)
-    return max(declared if declared is not None else ceil(min(bounds) / 10), 1)
+        wanted = sorted(past)[ceil(len(past) * 9 / 10) - 1]
+    else:
+        wanted = declared if declared is not None else ceil(min(bounds) / 10)
+    return max(min(wanted, min(bounds)), 1)

@@ -10,6 +10,8 @@ from wakeful.testing.contracts.store_crashes import CrashesContract
 from wakeful.testing.contracts.store_deciding import DecidingContract
 from wakeful.testing.contracts.store_declaring import DeclaringContract
 from wakeful.testing.contracts.store_finishing import FinishingContract
+from wakeful.testing.contracts.store_handling import HandlingContract
+from wakeful.testing.contracts.store_inboxes import InboxesContract
 from wakeful.testing.contracts.store_instants import InstantsContract
 from wakeful.testing.contracts.store_keeping import KeepingContract
 from wakeful.testing.contracts.store_limits import LimitsContract
@@ -25,6 +27,7 @@ from wakeful.testing.contracts.store_recovery import RecoveryContract
 from wakeful.testing.contracts.store_shifts import ShiftsContract
 from wakeful.testing.contracts.store_stopping import StoppingContract
 from wakeful.testing.contracts.store_tasks import TasksContract
+from wakeful.testing.contracts.store_tending import TendingContract
 from wakeful.testing.contracts.store_waiting import WaitingContract
 
 
@@ -32,6 +35,8 @@ class StoreContract(
     DeclaringContract,
     RecordingContract,
     MirrorsContract,
+    TendingContract,
+    HandlingContract,
     DecidingContract,
     WaitingContract,
     LimitsContract,
@@ -49,6 +54,7 @@ class StoreContract(
     CrashesContract,
     ReadingContract,
     ListingContract,
+    InboxesContract,
     KeepingContract,
 ):
     """Every verb and every law of `wakeful.store.protocol`."""

@@ -196,6 +196,33 @@ class DeclaringContract(StoreCase):
         self.declare(an_agent("moss", max_failures=9), now=NOW + 30 * MINUTE)
         assert self.standing("moss").due_at == NOW + HOUR
 
+    def test_an_edit_that_brings_many_beats_forward_spreads_them(self) -> None:
+        names = ("a", "b", "c")
+        self.declare(*names)
+        quick = [an_agent(name, cadence=Cadence(interval=10 * MINUTE)) for name in names]
+        self.declare(*quick, now=NOW + MINUTE, stagger=20 * SECOND)
+        due = [self.standing(name).due_at for name in names]
+        assert due == [NOW + 11 * MINUTE + n * 20 * SECOND for n in range(3)]
+
+    def test_an_edit_of_the_offset_counts_it_anew(self) -> None:
+        self.declare("moss", grace=GRACE)
+        moved = an_agent("moss", cadence=Cadence(interval=HOUR, offset=10 * MINUTE))
+        self.declare(moved, now=NOW + MINUTE, grace=GRACE)
+        assert self.standing("moss").due_at == NOW + MINUTE + GRACE + 10 * MINUTE
+
+    def test_an_edit_of_only_who_declares_a_limit_is_no_new_version(self) -> None:
+        self.declare("moss", "wren")
+        order = self.start(operator("moss"))
+        before = (self.store.events(), self.store.wakes(), self.standing("moss"))
+        moved = an_agent("moss", origins=(("burst", "fleet"),))
+        assert self.declare(moved, "wren", now=NOW + MINUTE) == []
+        assert (self.store.events(), self.store.wakes(), self.standing("moss")) == before
+        for _ in range(2):
+            found = self.store.agent("moss")
+            assert found is not None and found.origins == (("burst", "fleet"),)
+            self.reopen()
+        self.end(order, DONE, NOW + MINUTE)
+
     # -- one-offs
 
     def test_a_declared_one_off_runs_the_beat_once_at_its_instant(self) -> None:

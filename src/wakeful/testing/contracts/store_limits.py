@@ -162,6 +162,21 @@ class LimitsContract(StoreCase):
         assert (rows["b"].depth, rows["b"].root, rows["b"].lineage_usd) == (1, first.run.wake, 5)
         assert (rows["c"].depth, rows["c"].root, rows["c"].lineage_usd) == (2, first.run.wake, 12)
 
+    def test_the_cost_of_a_chain_is_that_of_all_its_runs_also_of_those_that_ended_since(self) -> None:
+        self.declare("a", "b", "c", an_agent("d", limits=Limits(usd_per_day=1000)), sessions=9)
+        first = self.start(operator("a"))
+        second = self.ring("b", "a", by_run=first.run.id)
+        self.claim()
+        self.end(first, reported(usd=5))
+        third = self.ring("c", "b", by_run=second.run)
+        (order,) = self.claim()
+        self.end(order, reported(usd=7))
+        self.ring("d", "b", by_run=second.run)
+        self.ring("a", "b", by_run=second.run)
+        costs = [row.wake.lineage_usd for row in self.store.lineage(first.run.wake)]
+        # What is under way counts as much as was set aside for it: a tenth of what its agent may spend.
+        assert (third.run, costs) == (order.run.id, [0, 0, 5, 12, 112])
+
     # -- minutes
 
     def test_minutes_are_counted_when_a_run_ends(self) -> None:

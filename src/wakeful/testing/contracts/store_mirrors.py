@@ -49,6 +49,20 @@ class MirrorsContract(StoreCase):
         assert (found.source, found.fingerprint, found.subject, found.body) == ("folder", "1", "a note", seen.body)
         assert (found.ring, found.shown, found.created_at) == (Ring.news, None, NOW)
 
+    def test_what_a_run_did_to_its_own_things_is_told_by_whoever_sees_it_and_opens_and_closes_nothing(self) -> None:
+        self.declare("moss")
+        self.see(a="1", b="1")
+        (order,) = self.serve(NOW)
+        seen = [Observation(external_id=id, fingerprint="2", body="done") for id in ("a", "c")]
+        assert self.store.amend("folder", "moss", seen, NOW + SECOND) == Edges(changed=("a",))
+        assert self.store.amend("folder", "moss", seen, NOW + SECOND) == Edges(same=("a",))
+        assert self.store.amend("elsewhere", "moss", seen, NOW + SECOND) == Edges()
+        self.end(order, now=NOW + MINUTE)
+        assert (self.mirrored("a").fingerprint, self.mirrored("a").shown) == ("2", "2")
+        assert [item.external_id for item in self.store.items(agent="moss", state="open")] == ["a", "b"]
+        assert self.see(NOW + 2 * MINUTE, a="2", b="1") == Edges(same=("a", "b"))
+        assert self.serve(NOW + 3 * MINUTE) == []
+
     # -- the four scenarios of an edge-triggered inbox
 
     def test_what_is_stale_rings_once_and_then_never(self) -> None:

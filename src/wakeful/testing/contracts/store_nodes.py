@@ -66,6 +66,25 @@ class NodesContract(StoreCase):
         self.set_clock(now)
         return self.start(operator(agent, now), now)
 
+    # -- who is forgotten
+
+    def test_a_node_is_forgotten_that_left_or_fell_silent_long_ago_and_has_nothing(self) -> None:
+        self.declare("moss", "wren")
+        for name in ("left", "silent", "runs", "tends", "young"):
+            self.join(name, name)
+        self.decide(operator("moss"))
+        assert len(self.claim(node="runs")) == 1
+        self.store.tend([("folder", "moss")], "tends", NOW, LEASE)
+        self.leave("left", NOW)
+        late = NOW + 1000 * MINUTE * 60
+        self.set_clock(late)
+        self.store.renew("young", [], late, LEASE)
+        self.store.forget(late - MINUTE, late, late)
+        assert list(self.nodes(late)) == ["runs", "tends", "young"]
+        self.store.abandon([("folder", "moss")], late)
+        self.store.forget(late - MINUTE, late, late)
+        assert list(self.nodes(late)) == ["runs", "young"]
+
     # -- join and leave
 
     def test_whoever_has_joined_is_known_by_name_host_and_address(self) -> None:

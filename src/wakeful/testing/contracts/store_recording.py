@@ -82,7 +82,8 @@ class RecordingContract(StoreCase):
         assert (second.id, second.duplicate) == (first.id, True)
 
     @pytest.mark.parametrize(
-        "change", [{"body": "goodbye"}, {"subject": "other"}, {"agent": "wren"}, {"kind": Kind.task}]
+        "change",
+        [{"body": "goodbye"}, {"subject": "other"}, {"agent": "wren"}, {"kind": Kind.task}, {"metadata": '{"a": 1}'}],
     )
     def test_the_same_key_with_another_body_is_a_conflict_and_nothing_of_the_batch_is_kept(
         self, change: dict[str, object]

@@ -10,7 +10,7 @@ from wakeful.core.cadence import Cadence
 from wakeful.core.codec import write_time
 from wakeful.core.items import Observation, Ring
 from wakeful.core.lifecycle import Lifecycle, State
-from wakeful.core.wakes import Cause, Pause
+from wakeful.core.wakes import Cause, Pause, Subject
 from wakeful.core.windows import parse_window
 from wakeful.testing.contracts.store_case import (
     DEFER,
@@ -100,6 +100,20 @@ class WaitingContract(StoreCase):
 
     # -- money
 
+    def test_money_that_comes_back_in_the_morning_does_not_let_all_go_at_once(self) -> None:
+        limits = Limits(fleet_usd_per_day=100, reserve_usd=60)
+        self.declare(*(an_agent(name, limits=limits) for name in "ab"))
+        order = self.start(operator("a"))
+        self.message("b", ring=Ring.news)
+        (wake,) = self.due()
+        verdict = self.decide(wake).verdict
+        assert (verdict.guard, verdict.until is not None) == ("spend", True)
+        assert verdict.until is not None
+        morning = verdict.until - SECOND
+        self.end(order, reported(usd=1), morning)
+        assert [wake.cause for wake in self.due(morning) if wake.agent == "b" and wake.subject is Subject.inbox] == []
+        assert [wake.agent for wake in self.due(verdict.until) if wake.subject is Subject.inbox] == ["b"]
+
     def test_what_waits_for_money_is_tried_again_when_some_comes_back(self) -> None:
         limits = Limits(fleet_usd_per_day=100, reserve_usd=60)
         self.declare(an_agent("a", limits=limits), an_agent("b", limits=limits))
@@ -134,7 +148,8 @@ class WaitingContract(StoreCase):
     # -- somebody of several
 
     def test_the_task_of_a_role_waits_for_whoever_can_take_it_soonest(self) -> None:
-        self.declare(editor("a", usd_per_day=100, reserve_usd=200), editor("b"))
+        self.declare(editor("a", usd_per_day=100), editor("b"))
+        self.end(self.start(operator("a")), reported(usd=100))
         order = self.start(operator("b"))
         decision = self.decide(work(self.task(role="editor"), role="editor"))
         assert (decision.verdict.kind, decision.verdict.guard) == (DEFER, "busy")

@@ -109,6 +109,7 @@ CREATE INDEX wake_place ON wake (coalesce(agent, role), requested_at) WHERE stat
 CREATE INDEX wake_of_agent ON wake (agent, id);
 CREATE INDEX wake_task ON wake (coalesce(agent, 'role:' || role)) WHERE state = 'waiting' AND cause = 'task';
 CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL;
+CREATE INDEX wake_root ON wake (root, id) WHERE root IS NOT NULL;
 CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard IN ('busy', 'state_gate', 'spend');
 CREATE INDEX wake_role ON wake (role) WHERE state = 'waiting' AND agent IS NULL;
 CREATE INDEX wake_spend ON wake (requested_at, id) WHERE state = 'waiting' AND guard = 'spend';
@@ -216,7 +217,11 @@ CREATE TABLE item (
     tags         TEXT NOT NULL DEFAULT '[]',
     waits_for    INTEGER NOT NULL DEFAULT 0 CHECK (waits_for >= 0),
     reply_to     BIGINT,
+    -- The first message of the conversation, where it is not itself.
+    thread       BIGINT,
     by_run       BIGINT,
+    -- A JSON object of the sender's own.
+    metadata     VARCHAR NOT NULL DEFAULT '{}',
     result       VARCHAR,
     error        VARCHAR,
     created_at   BIGINT NOT NULL,
@@ -236,6 +241,8 @@ CREATE TABLE item (
 CREATE UNIQUE INDEX item_dedupe ON item (dedupe) WHERE dedupe IS NOT NULL;
 CREATE UNIQUE INDEX item_external ON item (source, agent, external_id) WHERE external_id IS NOT NULL AND closed_at IS NULL;
 CREATE INDEX item_open ON item (agent, id) WHERE kind = 'message' AND closed_at IS NULL;
+CREATE INDEX item_past ON item (agent, id) WHERE kind = 'message' AND closed_at IS NOT NULL;
+CREATE INDEX item_thread ON item (thread, id) WHERE thread IS NOT NULL;
 CREATE INDEX item_ringing ON item (ring_at, id) WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL;
 CREATE INDEX item_unanswered ON item (agent, ring_at)
     WHERE ring_at IS NOT NULL AND closed_at IS NULL AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0);
@@ -340,6 +347,21 @@ CREATE FUNCTION lease_clock() RETURNS BIGINT LANGUAGE sql VOLATILE AS $$
         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 $$;
 
+-- Sources that somebody tends, or that cannot be read. One node tends each, by the clock of the leases.
+CREATE TABLE source (
+    agent        TEXT COLLATE "C" NOT NULL REFERENCES address (name),
+    source       TEXT COLLATE "C" NOT NULL,
+    node         TEXT COLLATE "C",
+    lease_until  BIGINT,
+    -- Why it cannot be read, and since when.
+    outage       VARCHAR,
+    since        BIGINT,
+    PRIMARY KEY (agent, source),
+    CHECK ((node IS NULL) = (lease_until IS NULL)),
+    CHECK ((outage IS NULL) = (since IS NULL)),
+    CHECK (node IS NOT NULL OR outage IS NOT NULL)
+);
+
 -- What runs printed and were told, for those who cannot read their folders: in pieces, each where the last one ended.
 CREATE TABLE output (
     run     BIGINT NOT NULL REFERENCES run (id),
@@ -417,4 +439,5 @@ ALTER TABLE item SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.0, aut
 ALTER TABLE standing SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
 ALTER TABLE slot SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
 ALTER TABLE node SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
+ALTER TABLE source SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
 ALTER TABLE total SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);

@@ -114,6 +114,6 @@ WHERE r.state = 'admitted' AND r.admitted_at <= :before ORDER BY r.id FOR NO KEY
 -- Whoever writes events stands, until the commit, at the last id that was given before theirs (see `last_settled`).
 WITH entered AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(:log + last_value) FROM event_id_seq)
 INSERT INTO event (kind, at, agent, wake, run, item, fields)
-SELECT e.kind, e.at, e.agent, e.wake, e.run, e.item, e.fields::text FROM entered, ROWS FROM (
-    json_to_recordset(:rows::json) AS (kind text, at bigint, agent text, wake bigint, run bigint, item bigint, fields json)
+SELECT e.kind, e.at, e.agent, e.wake, e.run, e.item, e.fields FROM entered, ROWS FROM (
+    json_to_recordset(:rows::json) AS (kind text, at bigint, agent text, wake bigint, run bigint, item bigint, fields text)
 ) WITH ORDINALITY AS e (kind, at, agent, wake, run, item, fields, place) ORDER BY e.place;

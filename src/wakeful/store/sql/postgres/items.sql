@@ -1,13 +1,15 @@
 -- name: put_item
 INSERT INTO item (kind, state, agent, role, target, sender, origin, subject, body, type, priority, ring, ring_at, dedupe,
-    source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, by_run, created_at)
+    source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, thread,
+    by_run, metadata, created_at)
 SELECT :kind, :state, :agent, :role, :target, :sender, :origin, :subject, :body, :type, :priority,
     :ring,
     -- Nobody's timer would ever show a silent message to such an agent: it rings late instead of never.
     CASE WHEN :sweep_at::bigint IS NULL THEN :ring_at::bigint
         ELSE (SELECT :sweep_at::bigint FROM address WHERE name = :agent AND timerless = 1) END,
     :dedupe::varchar, :source, :external_id, :fingerprint, :max_retries::int, :key, :not_before::bigint, :tags, :waits_for,
-    :reply_to::bigint, :by_run::bigint, :now
+    :reply_to::bigint, (SELECT coalesce(t.thread, t.id) FROM item t WHERE t.id = :reply_to::bigint), :by_run::bigint,
+    :metadata, :now
 -- What is known already needs no new id.
 WHERE NOT EXISTS (SELECT 1 FROM item k WHERE k.dedupe = :dedupe::varchar AND k.dedupe IS NOT NULL)
 ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING
@@ -15,18 +17,19 @@ RETURNING id;
 
 -- name: put_items
 INSERT INTO item (kind, state, agent, role, target, sender, origin, subject, body, type, priority, ring, ring_at, dedupe,
-    source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, by_run, created_at)
+    source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, thread,
+    by_run, metadata, created_at)
 SELECT r.kind, r.state, r.agent, r.role, r.target, r.sender, r.origin, r.subject, r.body, r.type, r.priority, r.ring,
     CASE WHEN r.sweep_at IS NULL THEN r.ring_at
         ELSE (SELECT r.sweep_at FROM address d WHERE d.name = r.agent AND d.timerless = 1) END,
     r.dedupe, r.source, r.external_id, r.fingerprint, r.max_retries, r.key, r.not_before, r.tags, r.waits_for,
-    r.reply_to, r.by_run, r.now
+    r.reply_to, (SELECT coalesce(t.thread, t.id) FROM item t WHERE t.id = r.reply_to), r.by_run, r.metadata, r.now
 FROM ROWS FROM (json_to_recordset(:rows::json) AS (kind text, state text, agent text, role text, target text, sender text,
     origin text, subject text, body text, type text, priority smallint, ring text, ring_at bigint, sweep_at bigint,
     dedupe text, source text, external_id text, fingerprint text, max_retries int, key text, not_before bigint, tags text,
-    waits_for int, reply_to bigint, by_run bigint, now bigint)) WITH ORDINALITY AS r (kind, state, agent, role, target,
+    waits_for int, reply_to bigint, by_run bigint, metadata text, now bigint)) WITH ORDINALITY AS r (kind, state, agent, role, target,
     sender, origin, subject, body, type, priority, ring, ring_at, sweep_at, dedupe, source, external_id, fingerprint,
-    max_retries, key, not_before, tags, waits_for, reply_to, by_run, now, place)
+    max_retries, key, not_before, tags, waits_for, reply_to, by_run, metadata, now, place)
 -- What is known already needs no new id. As a look for each, so that it is never a scan for all.
 WHERE r.dedupe IS NULL OR (SELECT k.id FROM item k WHERE k.dedupe = r.dedupe::varchar) IS NULL
 ORDER BY r.place
@@ -34,7 +37,7 @@ ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING
 RETURNING id, dedupe;
 
 -- name: item_by_dedupe
-SELECT id, kind, agent, role, subject, body FROM item WHERE dedupe = :dedupe;
+SELECT id, kind, agent, role, subject, body, metadata FROM item WHERE dedupe = :dedupe;
 
 -- name: put_dependency
 INSERT INTO dependency (item, needs) VALUES (:item, :needs);
@@ -46,7 +49,7 @@ SELECT id, state FROM item WHERE id = :needs FOR SHARE;
 -- name: item_row
 SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
     unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
-    closed_at, by_run
+    closed_at, by_run, reply_to, thread, metadata
 FROM item WHERE id = :item;
 
 -- name: mirrored
@@ -54,12 +57,29 @@ SELECT id, external_id, fingerprint FROM item
 WHERE source = :source AND external_id IS NOT NULL AND closed_at IS NULL AND agent = :agent ORDER BY id;
 
 -- name: change_mirrored
-UPDATE item SET fingerprint = :fingerprint, subject = :subject, body = :body, not_before = :not_before,
-    ring_at = :ring_at, asked = NULL, unanswered = 0
+-- What a run does to an item that it has put off is no more news to it than what it does to one that it holds.
+UPDATE item SET fingerprint = :fingerprint, subject = :subject, body = :body,
+    not_before = CASE WHEN held_by IS NULL AND not_before > :now AND EXISTS (SELECT 1 FROM run_item s JOIN run r ON r.id = s.run
+        WHERE s.item = item.id AND r.ended_at IS NULL) THEN not_before ELSE :not_before::bigint END,
+    ring_at = CASE WHEN held_by IS NULL AND not_before > :now AND EXISTS (SELECT 1 FROM run_item s JOIN run r ON r.id = s.run
+        WHERE s.item = item.id AND r.ended_at IS NULL) THEN ring_at ELSE :ring_at::bigint END, asked = NULL, unanswered = 0
 WHERE id = :item;
 
 -- name: close_mirrored
 UPDATE item SET state = 'closed', closed_at = :now, held_by = NULL WHERE id = :item;
+
+-- name: items_by_hand
+SELECT id, kind, agent, source, external_id, closed_at FROM item
+WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:ids::json)::bigint)) ORDER BY id;
+
+-- name: mark_read
+UPDATE item SET state = 'closed', closed_at = r.now, held_by = NULL
+FROM json_to_recordset(:rows::json) AS r (item bigint, now bigint) WHERE item.id = r.item AND item.closed_at IS NULL;
+
+-- name: snooze_item
+UPDATE item SET not_before = r.until, ring_at = r.until, ring = CASE ring WHEN 'silent' THEN 'news' ELSE ring END,
+    asked = NULL, shown = NULL, unanswered = 0, held_by = NULL
+FROM json_to_recordset(:rows::json) AS r (item bigint, until bigint) WHERE item.id = r.item AND item.closed_at IS NULL;
 
 -- name: ask_item
 -- A generation that is to ring later has not asked yet.
@@ -72,7 +92,7 @@ UPDATE item SET asked = NULL WHERE id = :item AND asked = :wake;
 -- name: items_to_show
 SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
     unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
-    closed_at, by_run
+    closed_at, by_run, reply_to, thread, metadata
 FROM item
 WHERE agent IN (:agent, :address) AND kind = 'message' AND closed_at IS NULL AND held_by IS NULL
     AND (not_before IS NULL OR not_before <= :now)
@@ -89,8 +109,9 @@ FROM json_to_recordset(:rows::json) AS r (run bigint, item bigint, fingerprint t
 UPDATE item SET held_by = r.run FROM json_to_recordset(:rows::json) AS r (run bigint, item bigint) WHERE item.id = r.item;
 
 -- name: shown_items
+-- What was read or put off meanwhile is not this run's to settle; another one may hold it already.
 SELECT i.id, i.external_id, i.fingerprint, i.unanswered, r.fingerprint AS shown_fingerprint, i.closed_at
-FROM run_item r JOIN item i ON i.id = r.item WHERE r.run = :run ORDER BY i.id;
+FROM run_item r JOIN item i ON i.id = r.item WHERE r.run = :run AND i.held_by = r.run ORDER BY i.id;
 
 -- name: settle_item
 UPDATE item SET shown = r.shown, asked = coalesce(asked, r.wake), held_by = NULL,
@@ -206,14 +227,16 @@ SELECT r.item, r.run, r.now FROM json_to_recordset(:rows::json) AS r (item bigin
 -- name: tasks_of_run
 SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
     i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
-    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run
+    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run,
+    i.reply_to, i.thread, i.metadata
 FROM attempt a JOIN item i ON i.id = a.item
 WHERE a.run = :run AND a.ended_at IS NULL ORDER BY i.priority DESC, i.id;
 
 -- name: task_of_run
 SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
     i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
-    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run
+    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run,
+    i.reply_to, i.thread, i.metadata
 FROM attempt a JOIN item i ON i.id = a.item
 WHERE a.item = :item AND a.run = :run AND a.ended_at IS NULL;
 

@@ -26,7 +26,7 @@ UPDATE item SET dedupe = NULL WHERE id = ANY (ARRAY(SELECT id FROM item
 
 -- name: old_runs
 -- What has ended, unless it is the last of its agent or of what its cooldown counts from, a try at a task that we
--- still have, or the author of something open.
+-- still have, the author of something open, or the last that saw it.
 SELECT r.id, r.agent FROM run r
 WHERE r.ended_at IS NOT NULL AND r.ended_at < :before
     AND (r.state <> 'ended' OR EXISTS
@@ -35,6 +35,8 @@ WHERE r.ended_at IS NOT NULL AND r.ended_at < :before
         (SELECT 1 FROM run n WHERE n.address = r.address AND n.charged = 1 AND n.state <> 'void' AND n.id > r.id))
     AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.run = r.id)
     AND NOT EXISTS (SELECT 1 FROM item i WHERE i.by_run = r.id AND i.by_run IS NOT NULL AND i.closed_at IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM run_item s JOIN item i ON i.id = s.item WHERE s.run = r.id AND i.closed_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM run_item n WHERE n.item = s.item AND n.run > s.run))
 ORDER BY r.ended_at, r.id LIMIT :limit;
 
 -- name: old_output
@@ -104,3 +106,9 @@ DELETE FROM declaration WHERE agent = :agent AND declared_at < :before
 
 -- name: forget_totals
 DELETE FROM total WHERE (scope, day) IN (SELECT scope, day FROM total WHERE day < :day LIMIT :limit);
+
+-- name: forget_nodes
+-- Who left, or fell silent, and has nothing.
+DELETE FROM node WHERE coalesce(left_at, seen_at + lease) < :before
+    AND NOT EXISTS (SELECT 1 FROM run r WHERE r.node = node.name AND r.ended_at IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM source s WHERE s.node = node.name);

@@ -36,6 +36,7 @@ SELECT d.name FROM address d WHERE d.name = ANY (ARRAY(
     UNION ALL SELECT r.address FROM run r WHERE r.id = ANY (:runs::bigint[])
     UNION ALL SELECT r.address FROM item i JOIN run r ON r.id = i.held_by WHERE i.id = ANY (:items::bigint[])
     UNION ALL SELECT i.agent FROM item i WHERE i.id = ANY (:items::bigint[])
+    UNION ALL SELECT a.address FROM item i JOIN agent a ON a.name = i.agent WHERE i.id = ANY (:items::bigint[])
     UNION ALL SELECT a.address FROM item i JOIN role o ON o.role = i.role JOIN agent a ON a.name = o.agent
         WHERE i.id = ANY (:items::bigint[])
 )) ORDER BY d.name FOR NO KEY UPDATE;

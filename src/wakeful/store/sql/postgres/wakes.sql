@@ -79,9 +79,9 @@ SELECT address FROM agent WHERE name = :name;
 SELECT name FROM address WHERE name = :name;
 
 -- name: retry_spend
--- Money came back: the agent's own wakes, and the oldest of the others.
+-- Money came back: the agent's own wakes, and the oldest of the others. Who is about to be let go anyway is left alone.
 UPDATE wake SET retry_at = :now
-WHERE id IN (SELECT id FROM wake WHERE state = 'waiting' AND guard = 'spend'
+WHERE id IN (SELECT id FROM wake WHERE state = 'waiting' AND guard = 'spend' AND (retry_at IS NULL OR retry_at > :later)
     ORDER BY coalesce(agent IN (:agent, :address), false) DESC, requested_at, id LIMIT :limit FOR UPDATE SKIP LOCKED);
 
 -- name: retry_joined
@@ -135,10 +135,18 @@ FROM json_to_recordset(:rows::json) AS r (wake bigint, state text, charged small
 WHERE wake.id = r.wake;
 
 -- name: lineage
-SELECT w.id, w.root, w.depth, w.lineage_usd, r.spent_usd FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
+-- With what all that came of the same root has cost by now; of what is under way, what was set aside for it.
+SELECT w.id, w.root, w.depth,
+    coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END) FROM run l
+        WHERE l.wake = coalesce(w.root, w.id)), 0)::bigint + coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END)
+        FROM wake v JOIN run l ON l.wake = v.id WHERE v.root = coalesce(w.root, w.id)), 0)::bigint AS cost
+FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
 
 -- name: lineages
-SELECT r.id AS run, w.id, w.root, w.depth, w.lineage_usd, r.spent_usd
+SELECT r.id AS run, w.id, w.root, w.depth,
+    coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END) FROM run l
+        WHERE l.wake = coalesce(w.root, w.id)), 0)::bigint + coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END)
+        FROM wake v JOIN run l ON l.wake = v.id WHERE v.root = coalesce(w.root, w.id)), 0)::bigint AS cost
 FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = ANY (:runs::bigint[]);
 
 -- name: still_waiting

@@ -97,7 +97,11 @@ CREATE TABLE item (
     tags         TEXT NOT NULL DEFAULT '[]',
     waits_for    INTEGER NOT NULL DEFAULT 0 CHECK (waits_for >= 0),
     reply_to     INTEGER,
+    -- The first message of the conversation, where it is not itself.
+    thread       INTEGER,
     by_run       INTEGER,
+    -- A JSON object of the sender's own.
+    metadata     TEXT NOT NULL DEFAULT '{}',
     result       TEXT,
     error        TEXT,
     created_at   INTEGER NOT NULL,
@@ -117,6 +121,8 @@ CREATE TABLE item (
 CREATE UNIQUE INDEX item_dedupe ON item (dedupe) WHERE dedupe IS NOT NULL;
 CREATE UNIQUE INDEX item_external ON item (source, agent, external_id) WHERE external_id IS NOT NULL AND closed_at IS NULL;
 CREATE INDEX item_open ON item (agent, id) WHERE kind = 'message' AND closed_at IS NULL;
+CREATE INDEX item_past ON item (agent, id) WHERE kind = 'message' AND closed_at IS NOT NULL;
+CREATE INDEX item_thread ON item (thread, id) WHERE thread IS NOT NULL;
 CREATE INDEX item_ringing ON item (ring_at) WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL;
 CREATE INDEX item_unanswered ON item (agent, ring_at)
     WHERE ring_at IS NOT NULL AND closed_at IS NULL AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0);
@@ -188,6 +194,7 @@ CREATE INDEX wake_place ON wake (coalesce(agent, role), requested_at) WHERE stat
 CREATE INDEX wake_of_agent ON wake (agent, id);
 CREATE INDEX wake_task ON wake (coalesce(agent, 'role:' || role)) WHERE state = 'waiting' AND cause = 'task';
 CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL;
+CREATE INDEX wake_root ON wake (root, id) WHERE root IS NOT NULL;
 CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard IN ('busy', 'state_gate', 'spend');
 CREATE INDEX wake_role ON wake (role) WHERE state = 'waiting' AND agent IS NULL;
 CREATE INDEX wake_spend ON wake (requested_at) WHERE state = 'waiting' AND guard = 'spend';
@@ -316,6 +323,21 @@ CREATE TABLE node (
     left_at  INTEGER,
     -- For how long it counts as alive without a word.
     lease    INTEGER NOT NULL CHECK (lease >= 0)
+) WITHOUT ROWID, STRICT;
+
+-- Sources that somebody tends, or that cannot be read. Where nodes share a store, one of them tends each.
+CREATE TABLE source (
+    agent        TEXT NOT NULL REFERENCES address (name),
+    source       TEXT NOT NULL,
+    node         TEXT,
+    lease_until  INTEGER,
+    -- Why it cannot be read, and since when.
+    outage       TEXT,
+    since        INTEGER,
+    PRIMARY KEY (agent, source),
+    CHECK ((node IS NULL) = (lease_until IS NULL)),
+    CHECK ((outage IS NULL) = (since IS NULL)),
+    CHECK (node IS NOT NULL OR outage IS NOT NULL)
 ) WITHOUT ROWID, STRICT;
 
 -- What runs printed and were told, for those who cannot read their folders: in pieces, each where the last one ended.

@@ -1,16 +1,17 @@
 -- name: put_item
 INSERT INTO item (kind, state, agent, role, target, sender, origin, subject, body, type, priority, ring, ring_at, dedupe,
-    source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, by_run, created_at)
+    source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, thread,
+    by_run, metadata, created_at)
 VALUES (:kind, :state, :agent, :role, :target, :sender, :origin, :subject, :body, :type, :priority,
     :ring,
     -- Nobody's timer would ever show a silent message to such an agent: it rings late instead of never.
     CASE WHEN :sweep_at IS NULL THEN :ring_at ELSE (SELECT :sweep_at FROM address WHERE name = :agent AND timerless) END,
     :dedupe, :source, :external_id, :fingerprint, :max_retries, :key, :not_before, :tags, :waits_for, :reply_to,
-    :by_run, :now)
+    (SELECT coalesce(t.thread, t.id) FROM item t WHERE t.id = :reply_to), :by_run, :metadata, :now)
 ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING;
 
 -- name: item_by_dedupe
-SELECT id, kind, agent, role, subject, body FROM item WHERE dedupe = :dedupe;
+SELECT id, kind, agent, role, subject, body, metadata FROM item WHERE dedupe = :dedupe;
 
 -- name: put_dependency
 INSERT INTO dependency (item, needs) VALUES (:item, :needs);
@@ -21,7 +22,7 @@ SELECT id, state FROM item WHERE id = :needs;
 -- name: item_row
 SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
     unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
-    closed_at, by_run
+    closed_at, by_run, reply_to, thread, metadata
 FROM item WHERE id = :item;
 
 -- name: mirrored
@@ -29,12 +30,28 @@ SELECT id, external_id, fingerprint FROM item
 WHERE source = :source AND external_id IS NOT NULL AND closed_at IS NULL AND agent = :agent;
 
 -- name: change_mirrored
-UPDATE item SET fingerprint = :fingerprint, subject = :subject, body = :body, not_before = :not_before,
-    ring_at = :ring_at, asked = NULL, unanswered = 0
+-- What a run does to an item that it has put off is no more news to it than what it does to one that it holds.
+UPDATE item SET fingerprint = :fingerprint, subject = :subject, body = :body,
+    not_before = CASE WHEN held_by IS NULL AND not_before > :now AND EXISTS (SELECT 1 FROM run_item s JOIN run r ON r.id = s.run
+        WHERE s.item = item.id AND r.ended_at IS NULL) THEN not_before ELSE :not_before END,
+    ring_at = CASE WHEN held_by IS NULL AND not_before > :now AND EXISTS (SELECT 1 FROM run_item s JOIN run r ON r.id = s.run
+        WHERE s.item = item.id AND r.ended_at IS NULL) THEN ring_at ELSE :ring_at END, asked = NULL, unanswered = 0
 WHERE id = :item;
 
 -- name: close_mirrored
 UPDATE item SET state = 'closed', closed_at = :now, held_by = NULL WHERE id = :item;
+
+-- name: items_by_hand
+SELECT id, kind, agent, source, external_id, closed_at FROM item
+WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
+-- name: mark_read
+UPDATE item SET state = 'closed', closed_at = :now, held_by = NULL WHERE id = :item AND closed_at IS NULL;
+
+-- name: snooze_item
+UPDATE item SET not_before = :until, ring_at = :until, ring = CASE ring WHEN 'silent' THEN 'news' ELSE ring END,
+    asked = NULL, shown = NULL, unanswered = 0, held_by = NULL
+WHERE id = :item AND closed_at IS NULL;
 
 -- name: ask_item
 -- A generation that is to ring later has not asked yet.
@@ -46,7 +63,7 @@ UPDATE item SET asked = NULL WHERE id = :item AND asked = :wake;
 -- name: items_to_show
 SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
     unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
-    closed_at, by_run
+    closed_at, by_run, reply_to, thread, metadata
 FROM item
 WHERE agent IN (:agent, :address) AND kind = 'message' AND closed_at IS NULL AND held_by IS NULL
     AND (not_before IS NULL OR not_before <= :now)
@@ -61,8 +78,9 @@ INSERT INTO run_item (run, item, fingerprint) VALUES (:run, :item, :fingerprint)
 UPDATE item SET held_by = :run WHERE id = :item;
 
 -- name: shown_items
+-- What was read or put off meanwhile is not this run's to settle; another one may hold it already.
 SELECT i.id, i.external_id, i.fingerprint, i.unanswered, r.fingerprint AS shown_fingerprint, i.closed_at
-FROM run_item r JOIN item i ON i.id = r.item WHERE r.run = :run ORDER BY i.id;
+FROM run_item r JOIN item i ON i.id = r.item WHERE r.run = :run AND i.held_by = r.run ORDER BY i.id;
 
 -- name: settle_item
 UPDATE item SET shown = :shown, asked = coalesce(asked, :wake), held_by = NULL,
@@ -175,14 +193,16 @@ INSERT INTO attempt (item, run, started_at) VALUES (:item, :run, :now);
 -- name: tasks_of_run
 SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
     i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
-    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run
+    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run,
+    i.reply_to, i.thread, i.metadata
 FROM attempt a JOIN item i ON i.id = a.item
 WHERE a.run = :run AND a.ended_at IS NULL ORDER BY i.priority DESC, i.id;
 
 -- name: task_of_run
 SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
     i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
-    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run
+    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run,
+    i.reply_to, i.thread, i.metadata
 FROM attempt a JOIN item i ON i.id = a.item
 WHERE a.item = :item AND a.run = :run AND a.ended_at IS NULL;
 

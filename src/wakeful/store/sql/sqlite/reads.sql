@@ -2,14 +2,109 @@
 SELECT name, address, version, declaration, overrides, enabled, removed_at FROM agent
 WHERE removed_at IS NULL OR :removed ORDER BY name;
 
+-- name: item_rows
+-- Of these items, in this order; which ones and in which order is said by one of the queries below.
+SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
+    i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
+    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run, i.reply_to, i.thread,
+    i.metadata
+FROM json_each(:ids) j CROSS JOIN item i ON i.id = j.value ORDER BY j.key;
+
 -- name: list_items
-SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
-    unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
-    closed_at, by_run
-FROM item
-WHERE id > :after AND (:agent IS NULL OR agent = :agent) AND (:kind IS NULL OR kind = :kind)
+SELECT id FROM item
+WHERE id > :after AND id < :before AND (:agent IS NULL OR agent = :agent) AND (:kind IS NULL OR kind = :kind)
     AND (:state IS NULL OR state = :state)
+    AND (:sender IS NULL OR sender = :sender) AND (:type IS NULL OR type = :type)
+    AND priority >= :priority
 ORDER BY id LIMIT :limit;
+
+-- name: latest_items
+SELECT id FROM item
+WHERE id > :after AND id < :before AND (:agent IS NULL OR agent = :agent) AND (:kind IS NULL OR kind = :kind)
+    AND (:state IS NULL OR state = :state)
+    AND (:sender IS NULL OR sender = :sender) AND (:type IS NULL OR type = :type)
+    AND priority >= :priority
+ORDER BY id DESC LIMIT :limit;
+
+-- name: inbox_items
+-- What is open of it and what is past have each their own index.
+SELECT id FROM item
+WHERE agent = :agent AND kind = 'message' AND closed_at IS NULL AND id > :after AND id < :before AND (:state IS NULL OR state = :state)
+    AND (:sender IS NULL OR sender = :sender) AND (:type IS NULL OR type = :type)
+    AND priority >= :priority
+UNION ALL
+SELECT id FROM item
+WHERE agent = :agent AND kind = 'message' AND closed_at IS NOT NULL AND id > :after AND id < :before AND (:state IS NULL OR state = :state)
+    AND (:sender IS NULL OR sender = :sender) AND (:type IS NULL OR type = :type)
+    AND priority >= :priority
+ORDER BY id LIMIT :limit;
+
+-- name: latest_inbox_items
+SELECT id FROM item
+WHERE agent = :agent AND kind = 'message' AND closed_at IS NULL AND id > :after AND id < :before AND (:state IS NULL OR state = :state)
+    AND (:sender IS NULL OR sender = :sender) AND (:type IS NULL OR type = :type)
+    AND priority >= :priority
+UNION ALL
+SELECT id FROM item
+WHERE agent = :agent AND kind = 'message' AND closed_at IS NOT NULL AND id > :after AND id < :before AND (:state IS NULL OR state = :state)
+    AND (:sender IS NULL OR sender = :sender) AND (:type IS NULL OR type = :type)
+    AND priority >= :priority
+ORDER BY id DESC LIMIT :limit;
+
+-- name: open_items
+SELECT id FROM item
+WHERE agent = :agent AND kind = 'message' AND closed_at IS NULL AND id > :after AND id < :before
+    AND (:sender IS NULL OR sender = :sender) AND (:type IS NULL OR type = :type)
+    AND priority >= :priority
+ORDER BY id LIMIT :limit;
+
+-- name: latest_open_items
+SELECT id FROM item
+WHERE agent = :agent AND kind = 'message' AND closed_at IS NULL AND id > :after AND id < :before
+    AND (:sender IS NULL OR sender = :sender) AND (:type IS NULL OR type = :type)
+    AND priority >= :priority
+ORDER BY id DESC LIMIT :limit;
+
+-- name: all_open_items
+-- What is open is little, however much is past.
+SELECT id FROM item INDEXED BY item_open
+WHERE kind = 'message' AND closed_at IS NULL AND id > :after AND id < :before
+    AND (:sender IS NULL OR sender = :sender) AND (:type IS NULL OR type = :type)
+    AND priority >= :priority;
+
+-- name: thread_items
+-- Its first message, which names none, and those that name it.
+SELECT id FROM item WHERE id = :thread AND thread IS NULL AND id > :after AND id < :before AND (:agent IS NULL OR agent = :agent) AND (:kind IS NULL OR kind = :kind)
+    AND (:state IS NULL OR state = :state)
+    AND (:sender IS NULL OR sender = :sender) AND (:type IS NULL OR type = :type)
+    AND priority >= :priority
+UNION ALL
+SELECT id FROM item WHERE thread = :thread AND id > :after AND id < :before AND (:agent IS NULL OR agent = :agent) AND (:kind IS NULL OR kind = :kind)
+    AND (:state IS NULL OR state = :state)
+    AND (:sender IS NULL OR sender = :sender) AND (:type IS NULL OR type = :type)
+    AND priority >= :priority;
+
+-- name: stuck_items
+-- Seen as they are by a run that has ended, and neither held nor about to be shown once more.
+SELECT i.id, count(*) AS runs, min(r.started_at) AS first_shown_at, max(r.id) AS last_run
+FROM item i INDEXED BY item_open CROSS JOIN run_item s ON s.item = i.id CROSS JOIN run r ON r.id = s.run AND r.state = 'ended'
+WHERE i.kind = 'message' AND i.closed_at IS NULL AND i.agent >= :first AND i.agent <= :last
+    AND i.held_by IS NULL AND i.shown = i.fingerprint
+    AND (i.unanswered = 0 OR (i.asked IS NULL AND i.ring = 'silent')
+        OR (i.asked IS NOT NULL AND NOT EXISTS (SELECT 1 FROM wake w LEFT JOIN wake j ON j.id = w.joined
+            WHERE w.id = i.asked AND (w.state = 'waiting' OR j.state = 'waiting'))))
+GROUP BY i.id ORDER BY min(r.started_at), i.id LIMIT :limit;
+
+-- name: mirrored_sources
+SELECT DISTINCT source, agent FROM item INDEXED BY item_external WHERE external_id IS NOT NULL AND closed_at IS NULL
+ORDER BY source, agent;
+
+-- name: source_rows
+SELECT source, agent, node, outage, since FROM source ORDER BY agent, source;
+
+-- name: wakes_from
+-- Itself, and those that came of it.
+SELECT id FROM wake WHERE id = :root UNION ALL SELECT id FROM wake WHERE root = :root ORDER BY id LIMIT :limit;
 
 -- name: shown_in
 SELECT s.item, max(s.run) AS run FROM json_each(:ids) j CROSS JOIN run_item s ON s.item = j.value GROUP BY s.item;
@@ -17,7 +112,7 @@ SELECT s.item, max(s.run) AS run FROM json_each(:ids) j CROSS JOIN run_item s ON
 -- name: run_rows
 -- Of these runs, in this order; which ones and in which order is said by one of the queries below.
 SELECT r.id, r.agent, r.wake, r.cause, r.subject, r.state, r.epoch, r.attempt, r.node, r.outcome, r.reason, r.summary,
-    r.admitted_at, r.started_at, r.ended_at, r.spent_usd, r.spent_tokens,
+    r.admitted_at, r.started_at, r.ended_at, r.spent_usd, r.spent_tokens, r.estimated,
     (SELECT json_group_array(s.item) FROM run_item s WHERE s.run = r.id) AS shown,
     (SELECT json_group_array(t.item) FROM attempt t WHERE t.run = r.id) AS tasks
 FROM json_each(:ids) j CROSS JOIN run r ON r.id = j.value ORDER BY j.key;
@@ -46,7 +141,8 @@ WHERE ended_at IS NULL AND id > :after AND id < :before AND (:agent IS NULL OR a
 -- name: wake_rows
 SELECT w.id, w.agent, w.role, w.cause, w.subject, w.sender, w.reason, w.item, w.task, w.source, w.by_run, w.root,
     w.depth, w.lineage_usd, w.slot, w.attempt, w.charged, w.requested_at, w.state, w.guard, w.verdict, w.retry_at,
-    w.joined, (SELECT max(r.id) FROM run r WHERE r.wake = w.id) AS run
+    w.joined, (SELECT max(r.id) FROM run r WHERE r.wake = w.id) AS run,
+    (SELECT json_group_array(r.id) FROM run r WHERE r.wake = w.id) AS runs
 FROM json_each(:ids) j CROSS JOIN wake w ON w.id = j.value ORDER BY j.key;
 
 -- name: list_wakes
@@ -147,6 +243,7 @@ GROUP BY coalesce(w.agent, '');
 SELECT json_group_object(agent, unread) AS counts FROM (SELECT agent, count(*) AS unread FROM item INDEXED BY item_open
     WHERE agent >= :first AND agent <= :last AND kind = 'message' AND closed_at IS NULL
         AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
+        AND (:now IS NULL OR not_before IS NULL OR not_before <= :now)
     GROUP BY agent);
 
 -- name: task_counts

@@ -74,9 +74,10 @@ SELECT address FROM agent WHERE name = :name;
 SELECT name FROM address WHERE name = :name;
 
 -- name: retry_spend
--- Money came back: the agent's own wakes, and the oldest of the others.
+-- Money came back: the agent's own wakes, and the oldest of the others. Who is about to be let go anyway is left alone.
 UPDATE wake SET retry_at = :now
-WHERE id IN (SELECT id FROM wake WHERE state = 'waiting' AND guard = 'spend' ORDER BY agent IN (:agent, :address) DESC,
+WHERE id IN (SELECT id FROM wake WHERE state = 'waiting' AND guard = 'spend' AND (retry_at IS NULL OR retry_at > :later)
+    ORDER BY agent IN (:agent, :address) DESC,
     requested_at LIMIT :limit);
 
 -- name: retry_joined
@@ -120,7 +121,12 @@ UPDATE wake SET state = :state, charged = :charged, guard = :guard, verdict = :v
     decided_at = :decided_at WHERE id = :wake;
 
 -- name: lineage
-SELECT w.id, w.root, w.depth, w.lineage_usd, r.spent_usd FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
+-- With what all that came of the same root has cost by now; of what is under way, what was set aside for it.
+SELECT w.id, w.root, w.depth,
+    coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END) FROM run l
+        WHERE l.wake = coalesce(w.root, w.id)), 0) + coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END)
+        FROM wake v JOIN run l ON l.wake = v.id WHERE v.root = coalesce(w.root, w.id)), 0) AS cost
+FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
 
 -- name: asked_standing
 SELECT agent FROM standing WHERE agent = :agent AND asked = 1;

@@ -1,0 +1,296 @@
+"""What is pending outside, mirrored into the store: the sources that the fleet declares, as long as they are ours.
+
+Laws:
+- Where nodes share the store, one of them tends a source, under a lease. Whoever has lost it says no more of it.
+- What was seen sooner never undoes what was seen later, whoever saw it, and whichever of them reaches us first.
+- What was seen is acknowledged when the store has it. A store that is away is waited for.
+- Before the end of a run is told there is a look at the sources of what it was shown, so that what the agent did to its
+  own things is not news to it; at those that another node tends too. That takes 2 s at most, and a run that was shown
+  nothing of the kind pays nothing.
+- What nobody declares any more is closed. Of an agent that is only switched off it stays as it is.
+- A pause of anything is no matter of ours: what is pending is seen, and rings when it may.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import aclosing
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from wakeful.core.agents import Agent, Fleet
+from wakeful.core.errors import Busy, Stale
+from wakeful.core.items import Observation
+from wakeful.engine.absence import FIRST_REST, LONGEST_REST, outwait
+from wakeful.engine.clock import Clock, Nudge
+from wakeful.engine.conduct import Conducted, mirrored
+from wakeful.engine.presence import LEASE
+from wakeful.engine.services import Lasting
+from wakeful.sources.protocol import Batch, Declared, Hints, Source
+from wakeful.store.protocol import Access, Store
+
+log = logging.getLogger("wakeful.engine")
+
+# Between two words of ours that we are still there; where nobody else is, only an edit is waited for.
+TEND, ALONE = timedelta(seconds=5), timedelta(hours=1)
+# Seconds for a look at the end of a run.
+GLANCE = 2.0
+# Seconds between two reasons for one outage.
+REPEATED = 60.0
+
+# What it is called and whose it is: as the store knows it.
+Name = tuple[str, str]
+Sources = Callable[[Sequence[Agent], Hints], Sequence[Declared]]
+
+
+def no_sources(agents: Sequence[Agent], hints: Hints) -> Sequence[Declared]:
+    return ()
+
+
+class Tended:
+    """One source, while it is ours."""
+
+    def __init__(self, declared: Declared, access: Access, clock: Clock, node: str | None) -> None:
+        self.declared = declared
+        self._access = access
+        self._clock = clock
+        self._node = node
+        self._source = declared.make()
+        self._following = Lasting(f"{declared.source} of {declared.agent}", self._follow)
+        self._one_at_a_time = asyncio.Lock()
+        self._taken = 0
+        self._over = False
+        # Another node has it.
+        self.lost = False
+        # Why it cannot be read, while it cannot.
+        self._outage = ""
+        self._said_at = 0.0
+
+    async def begin(self) -> None:
+        await self._following.start()
+
+    async def rest(self) -> None:
+        """It is no longer followed; it can still be looked at."""
+        await self._following.stop()
+
+    async def end(self) -> None:
+        """Nothing is said of it once this has returned."""
+        async with self._one_at_a_time:
+            self._over = True
+        await self._following.stop()
+        await self._source.stop()
+
+    async def _follow(self) -> None:
+        batches: Any = self._source.batches()
+        async with aclosing(batches):
+            async for batch in batches:
+                await self._tell(batch)
+                if self.lost:
+                    return
+
+    async def look(self) -> bool:
+        """At the end of a run. Whether it is ours to look at."""
+        batch = await _glance(self._source)
+        if batch is not None:
+            await self._tell(batch)
+        return not self.lost
+
+    async def _tell(self, batch: Batch) -> None:
+        rest = FIRST_REST
+        while not await self._told(batch):
+            # That the store is away is said by those who need it for more.
+            await asyncio.sleep(rest)
+            rest = min(rest * 2, LONGEST_REST)
+
+    async def _told(self, batch: Batch) -> bool:
+        """Whether that is done with; False while the store is away."""
+        async with self._one_at_a_time:
+            if not (self._over or self.lost) and batch.taken > self._taken and not self._repeats(batch):
+                try:
+                    await self._access.write(partial(self._observe, batch))
+                except Busy:
+                    return False
+                except Stale as refused:
+                    log.warning("%s of %s is tended by another: %s", self.declared.source, self.declared.agent, refused)
+                    self.lost = True
+                    return True
+                self._taken = batch.taken
+                self._say(batch)
+            await self._source.acknowledge(batch)
+        return True
+
+    def _repeats(self, batch: Batch) -> bool:
+        """Whether it is the outage that was told a moment ago, in other words: a program may say the time in them."""
+        return batch.outage and bool(self._outage) and self._clock.elapsed() - self._said_at < REPEATED
+
+    def _observe(self, batch: Batch, store: Store) -> None:
+        now = self._clock.now()
+        store.observe(batch.source, batch.agent, batch.observed, now, node=self._node, why=batch.why)
+
+    def _say(self, batch: Batch) -> None:
+        """Once when it begins and once when it is over, whatever is found to be wrong in between."""
+        if batch.outage and not self._outage:
+            log.warning("%s of %s cannot be read: %s", batch.source, batch.agent, batch.why)
+        elif self._outage and not batch.outage:
+            log.info("%s of %s can be read again", batch.source, batch.agent)
+        self._outage = batch.why if batch.outage else ""
+        self._said_at = self._clock.elapsed()
+
+
+class Sourcing:
+    name = "sources"
+
+    def __init__(
+        self,
+        access: Access,
+        clock: Clock,
+        node: str,
+        declared: Callable[[Sequence[Agent]], Sequence[Declared]],
+        fleet: Callable[[], Fleet | None],
+        *,
+        shared: bool = False,
+    ) -> None:
+        """`declared` are the sources of these agents, `fleet` is what was adopted last."""
+        self._access = access
+        self._clock = clock
+        self._node = node
+        self._of = declared
+        self._fleet = fleet
+        self._shared = shared
+        self._keeping = Lasting(self.name, self._keep)
+        self._one_at_a_time = asyncio.Lock()
+        self._adopted: tuple[Fleet | None] | None = None
+        self._declared: dict[Name, Declared] = {}
+        self._tended: dict[Name, Tended] = {}
+        self._begun = False
+        self._nudge = Nudge()
+
+    # -- its life -----------------------------------------------------------------------------------------------
+    async def start(self) -> None:
+        self._begun = True
+        for each in self._tended.values():
+            await each.begin()
+        await self._keeping.start()
+
+    async def stop(self) -> None:
+        """Nothing is followed any more. Until the runs are let go of, there may still be looks."""
+        self._begun = False
+        await self._keeping.stop()
+        # One that hangs holds up no other.
+        await asyncio.gather(*(each.rest() for each in self._tended.values()))
+
+    async def close(self) -> None:
+        await self._drop(self._tended)
+
+    def edited(self) -> None:
+        """Another fleet was adopted."""
+        self._nudge.ring()
+
+    async def _keep(self) -> None:
+        while True:
+            await self.adopt()
+            await self._nudge.wait(TEND if self._shared and self._declared else ALONE)
+
+    # -- which are ours -----------------------------------------------------------------------------------------
+    async def adopt(self) -> None:
+        """Tend what is declared, as far as it is ours, and nothing else."""
+        async with self._one_at_a_time:
+            if self._adopted != (fleet := self._fleet(),):
+                await self._declare(fleet)
+            ours = await self._ours()
+            await self._drop(name for name, each in self._tended.items() if name not in ours or each.lost)
+            for name in ours - self._tended.keys():
+                node = self._node if self._shared else None
+                tended = self._tended[name] = Tended(self._declared[name], self._access, self._clock, node)
+                if self._begun:
+                    await tended.begin()
+
+    async def _declare(self, fleet: Fleet | None) -> None:
+        # Without a fleet that can be read, what was declared last is at work.
+        agents = await self._access.read(lambda store: store.agents()) if fleet is None else fleet.agents
+        self._declared = {(each.source, each.agent): each for each in self._of(agents)}
+        await self._drop(name for name, each in self._tended.items() if each.declared != self._declared.get(name))
+        await self._abandon({agent.address for agent in agents if not agent.enabled})
+        # Only now: what failed half-way is done again.
+        self._adopted = (fleet,)
+
+    async def _abandon(self, switched_off: set[str]) -> None:
+        def known(store: Store) -> set[Name]:
+            return {*store.mirrored_sources(), *((row.source, row.agent) for row in store.sources())}
+
+        left = await self._access.read(known) - self._declared.keys()
+        gone = sorted(name for name in left if name[1] not in switched_off)
+        if gone:
+            await self._access.write(lambda store: store.abandon(gone, self._clock.now()))
+
+    async def _ours(self) -> AbstractSet[Name]:
+        names = list(self._declared)
+        if not self._shared or not names:
+            return set(names)
+        return await self._access.write(partial(self._tend, names), quiet=True)
+
+    def _tend(self, names: Sequence[Name], store: Store) -> AbstractSet[Name]:
+        return store.tend(names, self._node, self._clock.now(), LEASE)
+
+    async def _drop(self, names: Iterable[Name]) -> None:
+        dropped = list(names)
+        await asyncio.gather(*(self._tended[name].end() for name in dropped))
+        # Only now: whoever is interrupted here ends them at another time.
+        for name in dropped:
+            del self._tended[name]
+
+    # -- looking ------------------------------------------------------------------------------------------------
+    async def look(self, conducted: Conducted) -> None:
+        """At the sources of what a run was shown that has ended. Whatever is wrong with them, its end is told."""
+        if not self._declared or conducted.shown == {}:
+            return
+        shown = conducted.shown
+        if shown is None:
+            shown = await outwait(partial(self._access.read, partial(_shown, conducted.run)))
+        looks = [self._look(name, things) for name, things in shown.items() if name in self._declared]
+        for trouble in await asyncio.gather(*looks, return_exceptions=True):
+            if isinstance(trouble, Exception):
+                log.error("what run %d was shown could not be looked at", conducted.run, exc_info=trouble)
+
+    async def _look(self, name: Name, things: set[str]) -> None:
+        tended = self._tended.get(name)
+        if tended is not None and await tended.look():
+            return
+        if self._shared:
+            await self._amend(self._declared[name], things)
+
+    async def _amend(self, declared: Declared, things: set[str]) -> None:
+        """Another node tends it: of what the run was shown, and of nothing else, it is told what is seen from here."""
+        source = declared.make()
+        try:
+            batch = await _glance(source)
+        finally:
+            await source.stop()
+        seen = [thing for thing in (batch.observed or () if batch else ()) if thing.external_id in things]
+        if seen:
+            amend = partial(self._amended, declared, seen)
+            await outwait(partial(self._access.write, amend, quiet=True))
+
+    def _amended(self, declared: Declared, seen: Sequence[Observation], store: Store) -> None:
+        store.amend(declared.source, declared.agent, seen, self._clock.now())
+
+
+async def _glance(source: Source) -> Batch | None:
+    """A look for which the end of a run waits; None when it took too long."""
+    try:
+        async with asyncio.timeout(GLANCE):
+            return await source.look()
+    except TimeoutError:
+        log.info("%s of %s took too long for a look at the end of a run", source.name, source.agent)
+        return None
+
+
+def _shown(run: int, store: Store) -> dict[Name, set[str]]:
+    """Of a run that an engine before us began."""
+    row = store.run(run)
+    items = [store.item(id) for id in row.shown] if row is not None else []
+    return mirrored(item for item in items if item is not None)
