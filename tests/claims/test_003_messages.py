@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.claims.desk import agent
-from tests.claims.test_001_engine import House, heading, real
+from tests.claims.test_001_engine import House
 from tests.control.desk import Engine
+from tests.engine.stage import heading
 from wakeful.control.callers import OPERATOR, Caller
 from wakeful.control.control import Control
 from wakeful.core.agents import Limits
@@ -18,6 +19,7 @@ from wakeful.core.wakes import Cause, WakeReason
 from wakeful.engine.clock import SystemClock
 from wakeful.runners.briefing import write_briefing
 from wakeful.store.inline import Inline
+from wakeful.testing.contracts.runner_case import real
 
 
 def asked(desk, order, verb, **given):

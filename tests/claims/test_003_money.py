@@ -82,8 +82,12 @@ class Purse:
             self.end(self.open.pop())
 
     def end(self, order: Order) -> None:
-        self.desk.end(order, self.ending(order))
-        self.billed[order.run.id] = self.desk.store.run(order.run.id).spend.usd
+        ending = self.ending(order)
+        self.desk.end(order, ending)
+        billed = self.billed[order.run.id] = self.desk.store.run(order.run.id).spend.usd
+        said = ending.result.usage if ending.result else None
+        # Unknown cost is never nothing: it is what was reserved.
+        assert billed == (order.run.reserved.usd if said is None else said.usd)
         self.agrees()
 
     def spent(self) -> int:

@@ -93,7 +93,7 @@ class Desk:
         deadline = time.monotonic() + PATIENCE
         while True:
             asked = wakeful("runs", "moss", "--json", WAKEFUL_DATA=str(self.folder / ".wakeful"))
-            rows = json.loads(asked.stdout)["items"][::-1]
+            rows: list[dict[str, Any]] = json.loads(asked.stdout)["items"][::-1]
             if len(rows) >= count and all(row["outcome"] for row in rows):
                 return rows
             assert time.monotonic() < deadline, "".join(self.said)

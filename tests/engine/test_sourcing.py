@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ class Scripted:
     def __init__(self, print="1"):
         self.print = print
         self.taken = 0
-        self.said = asyncio.Queue()
+        self.said: asyncio.Queue[Any] = asyncio.Queue()
         self.acknowledged = []
         self.looks = []
         # What a look takes, in seconds, and what goes wrong with it.

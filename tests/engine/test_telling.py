@@ -154,7 +154,7 @@ async def test_whoever_listens_to_a_folder_is_told_of_its_changes_and_of_no_othe
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
-    heard = []
+    heard: list[str] = []
     watch = Watch()
     watch.folders([here], lambda: heard.append("here"))
     await watch.start()
@@ -182,7 +182,7 @@ async def test_whoever_listens_to_a_folder_is_told_of_its_changes_and_of_no_othe
 async def test_a_listener_may_move_to_another_folder_and_a_folder_may_go_and_come_back(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
-    heard = []
+    heard: list[str] = []
 
     def told():
         heard.append(1)
@@ -215,7 +215,7 @@ async def test_a_listener_may_move_to_another_folder_and_a_folder_may_go_and_com
 @INOTIFY
 @lived
 async def test_of_many_listeners_those_are_told_whose_folder_has_changed(tmp_path):
-    heard = []
+    heard: list[str] = []
     watch = Watch()
     await watch.start()
     for name in ("here", "there"):
@@ -247,7 +247,7 @@ async def test_where_the_kernel_has_lost_count_everybody_is_told(tmp_path):
 async def test_a_folder_that_was_moved_away_is_no_longer_heard_and_takes_up_nothing(tmp_path):
     here, away = tmp_path / "here", tmp_path / "away"
     here.mkdir()
-    heard = []
+    heard: list[str] = []
     watch = Watch()
     await watch.start()
     watch.folders([here], partial(heard.append, "here"))
@@ -268,7 +268,7 @@ async def test_two_paths_to_one_folder_are_both_told_and_one_may_leave(tmp_path)
     here, link = tmp_path / "here", tmp_path / "link"
     here.mkdir()
     link.symlink_to(here)
-    heard = []
+    heard: list[str] = []
     by_path, by_link = partial(heard.append, "path"), partial(heard.append, "link")
     watch = Watch()
     await watch.start()
@@ -293,7 +293,7 @@ async def test_two_paths_to_one_folder_are_both_told_and_one_may_leave(tmp_path)
 async def test_who_begins_to_listen_hears_of_the_folder_that_the_path_leads_to_now(tmp_path):
     here = tmp_path / "above" / "here"
     here.mkdir(parents=True)
-    heard = []
+    heard: list[str] = []
     watch = Watch()
     await watch.start()
     watch.folders([here], partial(heard.append, "first"))
