@@ -41,6 +41,7 @@ class Desk:
         self.console = console
         shutil.copytree(DESK, folder, dirs_exist_ok=True)
         (folder / "work").mkdir()
+        (folder / "inbox").mkdir()
         command = [*WAKEFUL, "up", "--port", str(port)]
         self.engine = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
         self.ready = threading.Event()
@@ -92,6 +93,7 @@ def work(desk: Desk, length: timedelta | None) -> None:
     for title in ("page one", "a torn page", "page three"):
         desk.ask("task", "add", title, "--role", "filing")
     desk.ask("send", "moss", "please read the first page with care")
+    (desk.folder / "inbox" / "proofs.txt").write_text("three pages, two mistakes\n", encoding="utf-8")
     desk.ask("pause", "moss", "--reason", "a coffee", "--for", "2s")
     desk.ask("tick", "moss")
     while length is None or time.monotonic() - began < length.total_seconds():

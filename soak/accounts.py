@@ -20,12 +20,13 @@ COMPANY = Path(__file__).resolve().parent / "company.py"
 Row = TypeVar("Row")
 
 
-def fleet(agents: Mapping[str, str], **keys: str) -> str:
-    """A fleet file; of each agent what it does at every run, in the words of `company`."""
+def fleet(agents: Mapping[str, str], own: Mapping[str, str] | None = None, **keys: str) -> str:
+    """A fleet file; of each agent what it does at every run, in the words of `company`, and a line of its own."""
     head = {"workdir": ".", "interval": "1d", "sessions": str(len(agents)), "grace": "0s", "stagger": "0s", **keys}
     lines = [f"#+{key.upper().replace('_', '-')}: {value}" for key, value in head.items()]
-    program = f"{sys.executable} -I -S {COMPANY}"
-    lines += [f"* {name}\n:PROPERTIES:\n:RUN: {program} {what}\n:END:" for name, what in agents.items()]
+    for name, what in agents.items():
+        lines += [f"* {name}", ":PROPERTIES:", f":RUN: {sys.executable} -I -S {COMPANY} {what}"]
+        lines += [line for line in ((own or {}).get(name), ":END:") if line]
     return "\n".join(lines) + "\n"
 
 

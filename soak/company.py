@@ -88,20 +88,21 @@ def is_own_beat() -> bool:
     return os.environ["WAKEFUL_CAUSE"] in ("timer", "operator")
 
 
-def sender(count: str, targets: str) -> None:
-    """Wakes so many times, in one run. The first few begin by themselves, until they have used up a pair and then the
-    wakes of a run; the others wait for them."""
+def sender(count: str, targets: str, first: str = "") -> None:
+    """Wakes so many times, in one run. Some begin by themselves, each with one target until that guard refuses; the
+    others wait for them."""
     inbox()
     if not is_own_beat() or os.path.exists("over"):
         return
-    number, names, line = int(ME.rpartition("-")[2]), targets.split(","), Line()
-    dice, left = random.Random(ME), iter(range(int(count)))
+    names, line, dice = targets.split(","), Line(), random.Random(ME)
+    left = iter(range(int(count)))
     tell("begin", ME, RUN)
-    if number < len(names) and not os.path.exists("go"):
-        for name, guard in ((names[number], "wakes_per_pair"), (names[number - 1], "wakes_per_run")):
-            while line.wake(name, f"{RUN}-{next(left)}")["guard"] != guard:
-                # Until whoever was woken has run; who waits already is not woken again.
-                time.sleep(0.4)
+    if first:
+        name, guard = first.split(":")
+        while line.wake(name, f"{RUN}-{next(left)}")["guard"] != guard:
+            # Until whoever was woken has run; who waits already is not woken again.
+            time.sleep(0.4)
+        tell("used-up", ME, guard)
     while not os.path.exists("go"):
         time.sleep(0.05)
     for wake in left:

@@ -9,6 +9,7 @@ import os
 import random
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from soak.accounts import Told, every_item, every_run, every_wake, fleet, last_verdicts
@@ -23,9 +24,17 @@ SENDERS = tuple(f"sender-{number}" for number in range(40))
 LONGEST = 180.0
 
 
-def crowd(each: int, **keys: str) -> str:
-    senders = dict.fromkeys(SENDERS, f"sender {each} {','.join(TARGETS)}")
-    return fleet(senders | dict.fromkeys(TARGETS, "target"), **keys)
+# The first of them use up a pair each, the next the few wakes of a run that they are given; then all begin.
+FIRST = [*((name, "wakes_per_pair") for name in TARGETS), *((name, "wakes_per_run") for name in TARGETS)]
+HELD = SENDERS[len(TARGETS) : len(FIRST)] + SENDERS[-4:]
+
+
+def crowd(each: int, *, leaders: bool, **keys: str) -> str:
+    what = {name: f"sender {each} {','.join(TARGETS)}" for name in SENDERS}
+    for name, (target, guard) in zip(SENDERS, FIRST if leaders else (), strict=False):
+        what[name] += f" {target}:{guard}"
+    few = dict.fromkeys(HELD if leaders else (), ":MAX-WAKES-PER-RUN: 3")
+    return fleet(what | dict.fromkeys(TARGETS, "target"), few, max_wakes_per_run="1000", **keys)
 
 
 class Counts:
@@ -51,6 +60,11 @@ class Counts:
         pairs = [frozenset((self.everybody[run.wake].wake.sender, run.agent)) for run in self.admitted]
         days = [run.admitted_at.date() for run in self.admitted]
         return Counter(zip(pairs, days, strict=True))
+
+    def by_run(self, senders: Sequence[str]) -> Counter[int]:
+        """How many wakes of each run of these agents became runs of others."""
+        asked = [self.everybody[run.wake].wake for run in self.admitted]
+        return Counter(wake.by_run for wake in asked if wake.sender in senders)
 
     def refused(self) -> list[WakeRow]:
         return [row for row in self.wakes if row.state == "refused"]
@@ -79,8 +93,7 @@ def flood(here: Ground, wakes: int, say, *, kills: int, leaders: bool) -> Told:
     for moment in [*moments, wakes]:
         while (count := len(told.answers(TARGETS))) < moment:
             assert time.monotonic() - began < LONGEST, f"{count} of {wakes}: {told.lines('wrong')[:3]} {here.log()}"
-            used_up = {sender for sender, *_, guard in told.answers(TARGETS) if guard == "wakes_per_run"}
-            if len(used_up) == len(TARGETS):
+            if len(told.lines("used-up")) == len(FIRST):
                 (here.folder / "go").touch()
             time.sleep(0.02)
         if moment < wakes:
@@ -117,7 +130,7 @@ def show_all(here: Ground) -> int:
 
 def test_a_flood_while_the_engine_is_killed_stays_within_every_limit_and_every_message_is_shown(ground, address, say):
     each = 50
-    here = ground(crowd(each, cooldown="0s", max_wakes_per_run="6"), store=address, port=free_port())
+    here = ground(crowd(each, leaders=True, cooldown="0s"), store=address, port=free_port())
     told = flood(here, each * len(SENDERS), say, kills=6, leaders=True)
     counts = counted(here)
     say(f"woken {dict(counts.by_agent())}; refused by {dict(told.guards(TARGETS))}")
@@ -126,6 +139,9 @@ def test_a_flood_while_the_engine_is_killed_stays_within_every_limit_and_every_m
     assert counts.totals == {key: counts.by_agent()[key] for key in counts.totals}
     refusals = Counter(row.guard for row in counts.refused())
     assert min(refusals[guard] for guard in ("wakes_per_run", "wakes_per_day", "wakes_per_pair")) > 0
+    # How many a run may wake is said by its own agent.
+    assert {row.wake.sender for row in counts.refused() if row.guard == "wakes_per_run"} <= set(HELD)
+    assert max(counts.by_run(HELD).values()) <= 3 < max(counts.by_run(SENDERS).values())
     assert counts.unexplained() == []
     assert len(counts.messages) == len({message for _, _, message, *_ in told.answers(TARGETS)}) == each * len(SENDERS)
     here.up()
@@ -138,7 +154,7 @@ def test_a_flood_while_the_engine_is_killed_stays_within_every_limit_and_every_m
 
 def test_within_the_cooldown_a_flood_starts_one_run_of_each_target(ground, address, say):
     each = 15
-    here = ground(crowd(each, cooldown="300s", max_wakes_per_run="1000"), store=address, port=free_port())
+    here = ground(crowd(each, leaders=False, cooldown="300s"), store=address, port=free_port())
     told = flood(here, each * len(SENDERS), say, kills=2, leaders=False)
     counts = counted(here)
     say(f"woken {dict(counts.by_agent())}; refused by {dict(told.guards(TARGETS))}")

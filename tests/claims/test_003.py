@@ -135,6 +135,18 @@ def test_layer_1_the_fourth_wake_of_one_run_is_refused(desk):
     assert why_not(desk.wake("chieko", by_run=again.run.id)) == ("admit", None)
 
 
+def test_how_many_a_run_may_wake_is_said_by_its_own_agent_and_by_nobody_it_wakes(desk):
+    own = {"stas": Limits(wakes_per_run=1), "finn": Limits(wakes_per_run=0)}
+    desk.declare(*(agent(name, limits=own.get(name)) for name in ("stas", "finn", "yang", "yuki")), sessions=9)
+    stas = session(desk, "stas")
+    assert [why_not(desk.wake(to, "stas", by_run=stas.run.id)) for to in ("finn", "yang")] == [
+        ("admit", None),
+        ("refuse", "wakes_per_run"),
+    ]
+    yuki = session(desk, "yuki")
+    assert why_not(desk.wake("yang", "yuki", by_run=yuki.run.id)) == ("admit", None)
+
+
 def test_layer_2_a_target_woken_two_minutes_ago_is_left_alone_whoever_asks(desk):
     crew(desk, "finn")
     assert why_not(desk.wake("finn", "yuki")) == ("admit", None)

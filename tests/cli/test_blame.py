@@ -32,6 +32,7 @@ def link(id, agent, parent=None, **more):
         "verdict": "admit",
         "guard": None,
         "joined": None,
+        "depth": id - 1,
         "state": "ended",
         "outcome": "done",
         "runs": 1,
@@ -161,3 +162,8 @@ def test_a_real_chain_is_blamed(office):
     assert lines[2].startswith("wren  run 1 (operator)  running") and lines[3].endswith("$0.42 and 81,250 tokens ◄")
     unknown = wakeful("blame", "99")
     assert (unknown.exit_code, "no run 99" in unknown.stderr) == (1, True)
+
+
+def test_a_run_that_did_not_end_well_says_why():
+    told = text(answer([link(1, "wren", outcome="failed", run_reason="exit code 3")], 1))
+    assert told[-1] == "wren  run 1 (operator)  failed  $0.10 and 1,000 tokens: exit code 3 ◄"

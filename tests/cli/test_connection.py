@@ -119,6 +119,13 @@ def test_inside_a_run_what_is_the_operators_is_refused(served, command, code):
     assert served.tokens == []
 
 
+@pytest.mark.parametrize("named", [["--data", "elsewhere"], ["--fleet", "other.org"]])
+def test_inside_a_run_nobody_is_taught_how_to_leave_it(served, named):
+    result = wakeful("inbox", *named, WAKEFUL_URL=served.url, WAKEFUL_TOKEN="a-runs-token", WAKEFUL_AGENT="wren")
+    assert result.exit_code == 2 and "belongs to its own fleet (leave it out: " in result.stderr
+    assert "WAKEFUL_" not in result.stderr and "unset" not in result.stderr
+
+
 def test_an_engine_that_is_gone_is_exit_69(office):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"

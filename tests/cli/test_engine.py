@@ -83,7 +83,7 @@ def test_reload_tells_what_changed_and_exits_2_on_a_broken_file(served):
     assert wakeful("reload").stdout == "changed: wren\n"
     served.beside.answers = {"changed": [], "diagnostics": ["fleet.org:1:3: warning: no command (add RUN)"]}
     warned = wakeful("reload")
-    assert (warned.exit_code, warned.stdout.splitlines()[-1]) == (0, "nothing changed")
+    assert (warned.exit_code, warned.stdout.splitlines()[-1]) == (0, "nothing changed since it was last read")
     served.beside.answers = {"changed": [], "diagnostics": ["fleet.org:4:2: unknown key DEFF (did you mean DEF?)"]}
     broken = wakeful("reload")
     assert broken.exit_code == 2
@@ -150,6 +150,17 @@ def test_logs_are_found_by_run_and_by_agent(office):
     assert wakeful("logs", "moss").exit_code == 1
 
 
+def test_after_what_a_run_printed_is_why_it_did_not_end_well_on_the_other_stream(office):
+    run = office.begin()
+    office.prints(run, "one\n")
+    office.end(run, exit_code=3, summary="one")
+    result = wakeful("logs", "wren")
+    assert (result.stdout, result.stderr) == ("one\n", f"run {run} failed: exit code 3\n")
+    assert "exit code 3; one" in wakeful("runs").stdout
+    assert "failed" in (shown := wakeful("status", "wren").stdout) and ": exit code 3" in shown
+    assert ": exit code 3" in wakeful("status").stdout
+
+
 def test_long_output_is_shown_whole(office):
     run = office.begin()
     office.prints(run, "é" * 200_000)
@@ -208,6 +219,12 @@ def test_why_puts_one_sentence_on_top_and_marks_the_first_guard_that_objects(off
     assert sum(line.startswith("✓") for line in lines) == 13
 
 
+def test_why_of_another_agents_wake_is_of_the_cause_peer(office):
+    told = wakeful("why", "wren", "--from", "moss").stdout
+    assert told.startswith("wren: a wake by peer now would be admitted") and "as if moss woke it now" in told
+    assert wakeful("why", "wren", "--from", "moss", "--cause", "timer").exit_code == 2
+
+
 def test_only_the_first_guard_that_objects_is_shown_as_the_one():
     silent = {"verdict": None, "reason": "", "numbers": {}, "until": None}
     opinions = [
@@ -215,8 +232,18 @@ def test_only_the_first_guard_that_objects_is_shown_as_the_one():
         {"guard": "paused", **silent, "verdict": "refuse"},
         {"guard": "busy", **silent, "verdict": "defer"},
     ]
-    rows = guard_rows({"opinions": opinions}, now())
+    rows = guard_rows({"guard": "paused", "opinions": opinions}, now())
     assert [(row[0].text, row[1].style) for row in rows] == [("✓", ""), ("✗", "bold red"), ("✗", "yellow")]
+    rows = guard_rows({"guard": None, "opinions": opinions}, now())
+    assert [row[1].style for row in rows] == ["", "yellow", "yellow"]
+
+
+def test_why_of_a_beat_that_is_not_due_names_no_guard_and_the_one_that_comes_sooner(office):
+    told = wakeful("why", "wren").stdout.splitlines()[0]
+    assert told.startswith("wren: not due until 20") and "; next eligible " in told and "deferred by" not in told
+    wakeful("at", "wren", "in 30s")
+    assert ", when a beat was asked for; next eligible" in wakeful("why", "wren").stdout.splitlines()[0]
+    assert " (at)" in wakeful("status").stdout and " (at)" in wakeful("status", "wren").stdout
 
 
 def test_a_setting_is_shown_changed_and_taken_back(office):
@@ -226,6 +253,9 @@ def test_a_setting_is_shown_changed_and_taken_back(office):
     wakeful("set", "wren", "max_chain=")
     assert "override" not in wakeful("set", "wren", "cooldown=").stdout
     assert wakeful("set", "wren", "cooldown").exit_code == 2
+    twice = wakeful("set", "wren", "cooldown=1m", "cooldown=2m")
+    assert (twice.exit_code, twice.stderr) == (2, "cooldown is said twice (say each setting once)\n")
+    assert "override" not in wakeful("set", "wren").stdout
 
 
 def test_a_terminal_of_ascii_gets_marks_that_it_knows(office):

@@ -47,6 +47,8 @@ def test_metadata_is_given_as_pairs_or_as_json_or_both(office):
         (["=x"], "expected --meta KEY=VALUE"),
         (['{"a"'], "--meta is not JSON"),
         (["a=1", '{"a": 2}'], "--meta says a twice"),
+        (['{"a": 1, "a": 2}'], "--meta says a twice"),
+        (['{"in": {"b": 1, "b": 2}}'], "--meta says b twice"),
     ],
 )
 def test_metadata_that_cannot_be_meant_is_a_mistake(given, said):
@@ -86,7 +88,7 @@ def test_the_inbox_is_filtered(office):
     def found(*filters):
         return [row["id"] for row in told("inbox", "wren", *filters)["items"]]
 
-    assert found() == found("--unread") == found("--priority", "critical") == found("--type", "unblock") == [urgent]
+    assert found() == found("--priority", "critical") == found("--type", "unblock") == [urgent]
     assert found("--state", "closed") == [low] and found("--state", "all", "--newest") == [urgent, low]
     assert found("--from", "operator") == [urgent] and found("--from", "moss") == []
     assert "no open messages" in wakeful("inbox", "wren", "--from", "moss").stdout
@@ -108,7 +110,32 @@ def test_an_inbox_that_goes_on_says_how_from_either_end(office):
         assert shown == pages
 
 
+def test_the_next_page_is_of_the_same_question(office):
+    for _ in range(3):
+        sent("--type", "unblock", "--priority", "high")
+    asked = ["--state", "all", "--from", "operator", "--type", "unblock", "--priority", "high", "-n", "1"]
+    last = wakeful("inbox", "wren", *asked).stdout.splitlines()[-1]
+    assert last == f"more: wakeful inbox wren {' '.join(asked)} --after 1"
+    assert wakeful("inbox", "wren", "-n", "2", "--newest").stdout.endswith("more: wakeful inbox wren -n 2 --before 2\n")
+
+
 # ---- marked and put off
+
+
+def test_what_is_put_off_is_out_of_sight_but_for_a_line_at_the_end(office):
+    one, two = sent("--subject", "later"), sent("--subject", "soon")
+    wakeful("inbox", "wren", "--snooze", str(one), "--until", "2h")
+    shown = wakeful("inbox", "wren").stdout
+    assert "soon" in shown and "later" not in shown
+    assert shown.splitlines()[-1].startswith(f"[snoozed: {one} until ") and "--snoozed]" in shown
+    assert (
+        "later" in wakeful("inbox", "wren", "--snoozed").stdout
+        and "soon" not in wakeful("inbox", "wren", "--snoozed").stdout
+    )
+    assert [row["id"] for row in told("inbox", "wren")["items"]] == [one, two]
+    assert [row["id"] for row in told("inbox", "wren", "--snoozed")["items"]] == [one]
+    wakeful("inbox", "wren", "--read", str(two))
+    assert wakeful("inbox", "wren").stdout.startswith("no open messages\n[snoozed: ")
 
 
 def test_messages_are_marked_read_and_that_is_counted(office):
@@ -123,7 +150,7 @@ def test_a_message_is_put_off_and_says_until_when(office):
     result = wakeful("inbox", "wren", "--snooze", str(one), "--until", "2h")
     assert result.exit_code == 0
     assert result.stdout.startswith("1 message snoozed until ") and "(in 2h)" in result.stdout
-    assert "[snoozed until " in wakeful("inbox", "wren").stdout
+    assert "[snoozed until " in wakeful("inbox", "wren", "--state", "all").stdout
     when = datetime.fromisoformat(told("inbox", "wren")["items"][0]["snoozed_until"])
     assert abs(when - now() - timedelta(hours=2)) < timedelta(minutes=1)
 
@@ -136,7 +163,9 @@ def test_a_message_is_put_off_and_says_until_when(office):
         (["wren", "1", "--read", "--until", "2h"], 2, "what is read does not come back"),
         (["wren", "1"], 2, "what about these messages?"),
         (["wren", "--until", "2h"], 2, "what about these messages?"),
-        (["wren", "--unread", "--state", "all"], 2, "exclude each other"),
+        (["wren", "--snoozed", "--state", "all"], 2, "exclude each other"),
+        (["wren", "1", "--read", "--snooze", "--until", "2h"], 2, "say one of them"),
+        (["wren", "1", "--read", "--snooze"], 2, "say one of them"),
         (["--read"], 2, "whose inbox?"),
         (["wren", "--read", "99"], 1, "no message 99 in the inbox of wren"),
         (["wren", "--read", "9" * 30], 1, "no message 999"),
@@ -250,3 +279,9 @@ def test_the_doctor_finds_what_cannot_be_looked_at(served):
 def test_without_an_engine_nobody_looks_and_the_doctor_says_so(office):
     rows = json.loads(wakeful("doctor", "--json").stdout)["findings"]
     assert ("ok", "not looked at: no engine is at work") in [(row["level"], row["said"]) for row in rows]
+
+
+def test_a_note_on_what_was_sent_is_told(office, monkeypatch):
+    row = {"message": {"id": 7, "to": "wren"}, "wake": None, "duplicate": False, "note": "rings for nobody"}
+    monkeypatch.setattr("wakeful.cli.messages.ask", lambda *_, **__: row)
+    assert wakeful("send", "wren", "x").stdout == "message 7 is in the inbox of wren\nrings for nobody\n"

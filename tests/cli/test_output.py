@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from tests.cli.office import EVIL
 from wakeful.cli.output import Span, clean, one_line, say_json, say_lines
-from wakeful.cli.words import clock, lasting, numbers, until
+from wakeful.cli.words import clock, lasting, numbers, spent_words, told_of, until
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -84,3 +84,46 @@ def test_what_comes_is_told_as_a_wait():
 
 def test_numbers_are_told_by_their_names():
     assert numbers({"used": 5, "limit": 5.0, "scope": "fleet"}) == "used 5, limit 5, scope fleet"
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"seconds": 1.72114, "limit": 300.0}, "seconds 1.72, limit 300"),
+        ({"seconds": 12345.6}, "seconds 12346"),
+        ({"unit": "fleet_usd", "spent": 0.9, "limit": 1.0}, "unit fleet_usd, spent $0.90, limit $1.00"),
+        ({"unit": "tokens", "spent": 900_000}, "unit tokens, spent 900000"),
+    ],
+)
+def test_numbers_are_as_exact_as_a_person_wants_them(found, words):
+    assert numbers(found) == words
+
+
+@pytest.mark.parametrize(
+    ("spent", "words"),
+    [
+        (
+            {"usd": 0.42, "tokens": 12_000, "of_usd": 5.0, "of_tokens": None},
+            "spent today $0.42 of $5.00, 12,000 tokens",
+        ),
+        ({"usd": 0.0, "tokens": 0, "of_usd": None, "of_tokens": 9_000}, "spent today $0.00, 0 of 9,000 tokens"),
+        ({"usd": 0.0, "tokens": 0, "of_usd": None, "of_tokens": None}, ""),
+        (None, ""),
+    ],
+)
+def test_what_was_spent_is_told_where_there_is_something_to_tell(spent, words):
+    assert spent_words(spent) == words
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        ({"outcome": "failed", "summary": "{}", "reason": "exit code 3"}, "exit code 3; {}"),
+        ({"outcome": "killed", "summary": "", "reason": "ended by operator"}, "ended by operator"),
+        ({"outcome": "done", "summary": "ok", "reason": "it used $2.00"}, "ok; it used $2.00"),
+        ({"outcome": "failed", "summary": "same", "reason": "same"}, "same"),
+        ({"outcome": None, "summary": "", "reason": ""}, ""),
+    ],
+)
+def test_of_a_run_that_did_not_end_well_the_reason_stands_first(run, words):
+    assert told_of(run) == words

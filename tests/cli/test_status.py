@@ -22,6 +22,9 @@ AGENT = {
 }
 PAUSE = {"scope": "fleet", "owner": "operator", "reason": "deploy", "since": "2026-03-02T11:00:00Z", "until": None}
 RUN = {"id": 3, "started_at": "2026-03-02T11:57:47Z"}
+DUE = "2026-03-02T12:04:00Z"
+BEAT = {"at": "2026-03-02T12:02:00Z", "by": "timer", "due_at": "2026-03-02T12:02:00Z", "held_by": None}
+HELD = {**BEAT, "at": "2026-03-02T13:00:00Z", "held_by": "quiet_hours"}
 WAITING = {"guard": "cooldown", "next_eligible": "2026-03-02T14:05:00Z"}
 
 
@@ -37,7 +40,14 @@ WAITING = {"guard": "cooldown", "next_eligible": "2026-03-02T14:05:00Z"}
         ({}, None, "idle, until something arrives"),
         ({"state": "waiting", "waiting": WAITING}, None, "waiting: cooldown until 14:05"),
         ({"state": "waiting", "waiting": {"guard": "slots", "next_eligible": None}}, None, "waiting: slots"),
-        ({"state": "waiting", "waiting": {**WAITING, "guard": None}}, None, "waiting: not decided yet"),
+        ({"state": "waiting", "waiting": {"guard": None, "next_eligible": None}}, None, "waiting: not decided yet"),
+        (
+            {"state": "waiting", "waiting": {**WAITING, "guard": None}},
+            None,
+            "waiting: tried again 14:05 (in 2h 5m)",
+        ),
+        ({"due_at": DUE, "next_beat": {**BEAT, "by": "at"}}, None, "idle, next beat in 2m (at)"),
+        ({"due_at": DUE, "next_beat": HELD}, None, "idle, next beat 13:00 (quiet hours until then)"),
         ({"state": "paused", "paused": PAUSE}, None, "paused by operator: deploy"),
         (
             {"state": "paused", "paused": {**PAUSE, "until": "2026-03-02T14:00:00Z"}, "run": 3},
@@ -61,13 +71,13 @@ def test_lines_stand_under_each_other_with_what_else_is_worth_knowing():
         **AGENT,
         "name": "a-longer-name",
         "position": {"state": "wake_add", "hits": 2, "kind": "wake"},
-        "last": {"outcome": "failed", "ended_at": "2026-03-02T11:46:00Z"},
+        "last": {"outcome": "failed", "ended_at": "2026-03-02T11:46:00Z", "run": 7, "reason": "exit code 3"},
         "unread": 3,
         "open_tasks": 1,
     }
     assert text(lines_of([AGENT, other], [], NOON)) == [
         "wren                        idle, until something arrives",
-        "a-longer-name  wake_add +2  idle, until something arrives  failed 14m ago, 3 unread, 1 open task",
+        "a-longer-name  wake_add +2  idle, until something arrives  failed 14m ago: exit code 3, 3 unread, 1 open task",
     ]
 
 
@@ -81,6 +91,13 @@ def test_the_header_tells_the_slots_and_the_engine():
         "engine up 3h on here, heartbeat 0.4s ago",
     ]
     assert "no engine" in text(header({"fleet": FLEET, "engine": None}, NOON))[1]
+
+
+def test_what_was_spent_stands_in_the_header_and_under_an_agent():
+    spent = {"usd": 0.42, "tokens": 12_000, "of_usd": 5.0, "of_tokens": None}
+    words = "spent today $0.42 of $5.00, 12,000 tokens"
+    assert text(header({"fleet": {**FLEET, "spent": spent}, "engine": None}, NOON))[0].endswith(f" of 3; {words}")
+    assert text(_lines({**AGENT, "pauses": [], "spent": spent}, NOON))[-1] == words
 
 
 @pytest.mark.parametrize("sick", [{"ready": False, "why_not": "starting"}, {"ready": True, "heartbeat_age": 500.0}])

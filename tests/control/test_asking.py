@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.control.desk import MINUTE, NOON, SECOND, an_agent, caller_of
+from tests.control.desk import MINUTE, NOON, SECOND, an_agent, caller_of, replicas
 from wakeful.control.callers import OPERATOR
 from wakeful.core.agents import Limits
 from wakeful.core.codec import write_time
@@ -316,3 +316,42 @@ def test_an_engine_that_is_leaving_begins_nothing_and_what_was_asked_waits_for_t
     assert "leaving" in reply["reason"]
     desk.engine.leaving = False
     assert [wake.id for wake in desk.store.due(desk.now).wakes] == [reply["wake_id"]]
+
+
+def test_a_wrong_reason_is_answered_with_what_to_do_about_the_reason(desk):
+    desk.declare("wren", "moss")
+    with pytest.raises(Mistake) as wrong:
+        desk.ask("wake", caller_of(desk.begin("wren")), agent="moss", reason="bored", body="look")
+    assert "found 'bored'" in wrong.value.reason and wrong.value.remedy.startswith("give the one that it is")
+    assert "say in a message" not in wrong.value.remedy
+
+
+def test_an_agent_does_not_wake_itself_and_is_told_what_to_do_instead(desk):
+    desk.declare("wren", "moss")
+    caller = caller_of(desk.begin("wren"))
+    with pytest.raises(Mistake, match="wren cannot wake itself") as itself:
+        desk.ask("wake", caller, agent="wren", reason="blocker", body="go on")
+    assert "next beat" in itself.value.remedy and "wakeful send wren" in itself.value.remedy
+    assert "for the operator to ask" in itself.value.remedy
+    assert desk.store.items(agent="wren") == [] and len(desk.store.wakes()) == 1
+    assert desk.ask("wake", caller, agent="moss", reason="blocker", body="go on")["verdict"] == "admit"
+
+
+def test_a_replica_may_wake_the_others_behind_its_address(desk):
+    desk.declare(*replicas("moss", 2), sessions=5)
+    caller = caller_of(desk.begin("moss-1"))
+    assert desk.ask("wake", caller, agent="moss", reason="blocker", body="take this")["agent"] == "moss-2"
+    with pytest.raises(Mistake, match="cannot wake itself"):
+        desk.ask("wake", caller, agent="moss-1", reason="blocker", body="x")
+
+
+def test_a_request_that_came_before_is_told_its_numbers_as_the_first_one_was(desk):
+    desk.declare(an_agent("wren", limits=Limits(usd_per_day=1_000_000, reserve_usd=600_000)), "moss")
+    desk.end(desk.begin("wren"))
+    caller = caller_of(desk.begin("moss"))
+    given = {"agent": "wren", "body": "look", "priority": "urgent", "key": "a"}
+    first, second = (desk.ask("send", caller, **given)["wake"] for _ in range(2))
+    assert first["guard"] == "spend" and second["duplicate"]
+    assert first["numbers"] == second["numbers"] == {"unit": "usd", "spent": 0.6, "reserve": 0.6, "limit": 1.0}
+    assert desk.ask("decision", wake=first["wake_id"])["numbers"] == first["numbers"]
+    assert desk.ask("decisions", agent="wren")["items"][0]["numbers"] == first["numbers"]

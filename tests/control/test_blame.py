@@ -204,7 +204,7 @@ def test_a_very_large_lineage_is_cut_and_says_so_but_the_chain_is_whole(desk, mo
     assert [row["agent"] for row in answer["chain"]] == ["wren", "reed"]
 
 
-def test_a_chain_is_walked_up_only_so_far(desk, monkeypatch):
+def test_a_chain_is_walked_up_only_so_far_and_its_root_is_told_all_the_same(desk, monkeypatch):
     monkeypatch.setattr(blame, "LONGEST_CHAIN", 3)
     desk.declare(an_agent("wren", limits=FREE), an_agent("moss", limits=FREE), sessions=5)
     here = desk.begin("wren")
@@ -215,5 +215,7 @@ def test_a_chain_is_walked_up_only_so_far(desk, monkeypatch):
         desk.due()
         (here,) = desk.claim()
     answer = blamed(desk, here)
-    assert (answer["whole"], len(answer["chain"]), answer["depth"]) == (False, 3, 3)
+    assert (answer["whole"], len(answer["chain"]), answer["depth"]) == (True, 3, 3)
+    assert (answer["root"]["agent"], answer["root"]["what"]) == ("wren", "operator")
+    assert answer["chain"][0]["depth"] == 1
     assert answer["lineage"]["runs"] == 4

@@ -7,7 +7,8 @@ import pytest
 
 from tests.control.desk import HOUR, MINUTE, NOON, SECOND, an_agent, replicas
 from wakeful.core.codec import write_time
-from wakeful.core.errors import Mistake
+from wakeful.core.errors import Mistake, Unknown
+from wakeful.core.items import Observation
 from wakeful.core.runs import Ending
 from wakeful.core.wakes import FLEET, Pause, agent_scope
 from wakeful.store.inline import Inline
@@ -282,3 +283,28 @@ def test_the_task_of_a_killed_run_that_is_no_one_off_is_tried_again(desk):
     assert desk.ask("kill", run=order.run.id)["cancelled"] == []
     desk.end(order, BY_US)
     assert desk.ask("task", task=task)["state"] == "pending"
+
+
+def test_a_source_is_paused_by_its_name_and_what_comes_from_it_waits(desk):
+    desk.declare(an_agent("wren", every=None))
+    desk.store.observe("inbox", "wren", [Observation(external_id="a", fingerprint="1")], desk.now)
+    receipt = desk.ask("pause_agent", agent="source:inbox", reason="moving")
+    assert (receipt["scope"], receipt["running"]) == ("source:inbox", [])
+    desk.later(MINUTE)
+    assert [(decision.verdict.guard, decision.run) for decision in desk.due()] == [("paused", None)]
+    assert desk.ask("status")["pauses"][0]["scope"] == "source:inbox"
+    assert desk.ask("resume_agent", agent="source:inbox")["resumed"]
+    assert desk.store.pauses() == []
+    with pytest.raises(Unknown, match="no source is called 'source:inbux'; known are source:inbox"):
+        desk.ask("pause_agent", agent="source:inbux")
+    with pytest.raises(Mistake, match="runs are of an agent"):
+        desk.ask("pause_agent", agent="source:inbox", now=True)
+
+
+def test_the_pause_of_an_agent_that_was_removed_is_not_told_any_more(desk):
+    desk.declare("wren", *replicas("moss", 2))
+    for agent in ("wren", "moss", "moss-1"):
+        desk.ask("pause_agent", agent=agent)
+    assert {row["scope"] for row in desk.ask("status")["pauses"]} == {"agent:wren", "agent:moss", "agent:moss-1"}
+    desk.declare(*replicas("moss", 1))
+    assert {row["scope"] for row in desk.ask("status")["pauses"]} == {"agent:moss", "agent:moss-1"}

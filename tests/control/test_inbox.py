@@ -191,6 +191,21 @@ def test_what_is_put_off_is_shown_to_nobody_and_rings_when_its_time_comes(desk):
     assert found(desk) == []
 
 
+@pytest.mark.parametrize("names", [("wren",), ("wren-1", "wren-2")])
+def test_what_is_put_off_is_not_counted_as_unread_until_its_time_comes(desk, names):
+    desk.declare(*([an_agent("wren")] if len(names) == 1 else replicas("wren", 2)))
+    one, _ = sent(desk, priority="low"), sent(desk, priority="low")
+    desk.ask("snooze", agent="wren", messages=[one], until="30m")
+
+    def unread():
+        listed = {row["unread"] for row in desk.ask("agents")["items"]}
+        return listed | {desk.ask("agent", agent=name)["unread"] for name in names}
+
+    assert unread() == {1}
+    desk.later(30 * MINUTE)
+    assert unread() == {2}
+
+
 def test_a_run_puts_off_what_it_was_shown_and_its_end_does_not_close_that(desk):
     desk.declare("wren")
     one, two = sent(desk), sent(desk)
@@ -340,3 +355,13 @@ def test_on_a_shared_store_the_node_is_told_that_cannot_look(shared):
     assert shared.ask("status")["outages"] == []
     (source,) = shared.ask("agent", agent="moss")["sources"]
     assert (source["node"], source["outage"], source["since"]) == ("barn", None, None)
+
+
+def test_a_message_is_unread_as_its_agent_counts_it(desk):
+    desk.declare("wren")
+    for _ in range(3):
+        sent(desk)
+    desk.end(desk.begin("wren"), FAILED)
+    desk.ask("snooze", agent="wren", messages=[2], until="2h")
+    assert [row["unread"] for row in desk.ask("inbox", agent="wren")["items"]] == [True, False, True]
+    assert desk.ask("agent", agent="wren")["unread"] == 2

@@ -79,12 +79,12 @@ def test_what_a_run_may_ask_for_is_this_and_nothing_else():
 
 @pytest.mark.parametrize("operation", BY_RUNS)
 def test_a_run_is_answered_while_it_is_under_way_and_not_after_its_end(desk, operation):
-    desk.declare("wren")
+    desk.declare("wren", "moss")
     order = desk.begin("wren")
     desk.ask("add_task", agent="wren", title="a title")
     message = desk.ask("send", agent="wren", body="hello")["message"]["id"]
     more: dict[str, dict[str, Any]] = {
-        "wake": {"reason": "blocker", "body": "look"},
+        "wake": {"agent": "moss", "reason": "blocker", "body": "look"},
         "mark_read": {"messages": [message]},
         "snooze": {"messages": [message]},
         "add_task": {"role": "editor"},

@@ -11,7 +11,7 @@ from wakeful.core.agents import Limits
 from wakeful.core.cadence import Cadence
 from wakeful.core.codec import write_time
 from wakeful.core.cron import parse_schedule
-from wakeful.core.errors import Mistake
+from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.guards import GUARDS
 from wakeful.core.lifecycle import Lifecycle, State
 from wakeful.core.settlement import skip_beat
@@ -42,13 +42,13 @@ def test_why_tells_the_opinion_of_every_guard_in_their_order(desk):
     assert answer["reason"] == objecting["quiet_hours"]["reason"] and objecting["busy"]["numbers"] == {"run": 1}
 
 
-def test_why_of_a_beat_that_is_not_due_says_when_it_is_and_what_the_others_think(desk):
-    desk.declare(an_agent("wren", limits=NIGHT))
+def test_why_of_a_beat_that_is_not_due_says_when_it_is_and_blames_no_guard(desk):
+    desk.declare(an_agent("wren", limits=Limits(quiet_hours=(parse_window("11:00-12:30"),))))
     answer = desk.ask("why", agent="wren")
     due = write_time(NOON + HOUR)
-    assert (answer["verdict"], answer["guard"], answer["next_eligible"]) == ("defer", "moot", due)
-    assert answer["reason"] == f"not due: the next beat is due at {due}"
-    assert [opinion["guard"] for opinion in answer["opinions"] if opinion["verdict"]] == ["moot", "quiet_hours"]
+    assert (answer["verdict"], answer["guard"], answer["next_eligible"]) == ("defer", None, due)
+    assert answer["reason"] == f"not due until {due}" and answer["numbers"] == {}
+    assert [opinion["guard"] for opinion in answer["opinions"] if opinion["verdict"]] == ["quiet_hours"]
 
 
 def test_why_of_an_agent_without_a_timer_says_so(desk):
@@ -78,6 +78,29 @@ def test_why_can_be_asked_for_a_cause_that_nothing_has_asked_for(desk, cause, ve
     assert (answer["cause"], answer["verdict"], answer["guard"]) == (cause, verdict, "paused")
     said = [] if cause == "operator" else [f"nothing of the cause {cause} waits"]
     assert [text.split(":")[0] for text in answer["assumptions"]] == said
+
+
+def test_why_of_a_peer_can_name_the_one_who_asks(desk):
+    desk.declare(an_agent("wren", limits=Limits(cooldown=timedelta(), wakes_per_pair=1)), "moss", "fern")
+    order = desk.begin("moss")
+    desk.ask("wake", caller_of(order), agent="wren", reason="blocker", body="x")
+    for each in (*desk.claim(), order):
+        desk.end(each)
+    desk.later(MINUTE)
+    refused = desk.ask("why", agent="wren", cause="peer", sender="moss")
+    assert (refused["verdict"], refused["guard"]) == ("refuse", "wakes_per_pair")
+    assert [desk.ask("why", agent="wren", cause="peer", **who)["verdict"] for who in ({"sender": "fern"}, {})] == [
+        "admit",
+        "admit",
+    ]
+    assert "of nobody in particular" in desk.ask("why", agent="wren", cause="peer")["assumptions"][0]
+    desk.later(MINUTE)
+    then = desk.ask("why", agent="wren", cause="peer", sender="moss", at=write_time(NOON + MINUTE))
+    assert then["guard"] == "wakes_per_pair"
+    with pytest.raises(Mistake, match="with the cause peer"):
+        desk.ask("why", agent="wren", sender="moss")
+    with pytest.raises(Unknown, match="no agent is called 'moos'"):
+        desk.ask("why", agent="wren", cause="peer", sender="moos")
 
 
 def test_why_asks_about_the_wake_that_waits(desk):
@@ -135,7 +158,8 @@ def test_why_at_a_past_instant_knows_when_the_beat_was_due(desk):
     desk.declare("wren")
     desk.later(3 * HOUR)
     before = desk.ask("why", agent="wren", at="2026-03-02T12:30:00Z")
-    assert (before["guard"], before["next_eligible"]) == ("moot", write_time(NOON + HOUR))
+    assert (before["verdict"], before["guard"]) == ("defer", None)
+    assert before["next_eligible"] == write_time(NOON + HOUR) and before["reason"].startswith("not due until")
     assert desk.ask("why", agent="wren", at="2026-03-02T13:30:00Z")["verdict"] == "admit"
 
 
@@ -299,7 +323,7 @@ def _prepare_quarantine(desk):
 HELD = {
     "paused": (_prepare_quarantine, "timer", {"scope": "agent:wren"}),
     "minutes_per_day": (_prepare_minutes, "timer", {"minutes": 11.0, "limit": 10}),
-    "spend": (_prepare_spend, "timer", {"unit": "usd", "spent": 600_000, "reserve": 600_000, "limit": 1_000_000}),
+    "spend": (_prepare_spend, "timer", {"unit": "usd", "spent": 0.6, "reserve": 0.6, "limit": 1.0}),
     "burst": (_prepare_burst, "peer", {"starts": 1, "limit": 1}),
     "state_gate": (_prepare_gate, "timer", {"state": "add"}),
 }

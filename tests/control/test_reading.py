@@ -50,6 +50,7 @@ def test_status_counts_the_agents_by_their_state_and_tells_slots_runs_and_pauses
         "agents": 6,
         "sessions": {"taken": 1, "of": 3},
         "workers": {"taken": 0, "of": 4},
+        "spent": None,
     }
     assert status["counts"] == dict.fromkeys(("running", "waiting", "idle", "paused", "quarantined", "disabled"), 1)
     assert [run["id"] for run in status["open_runs"]] == [order.run.id]
@@ -100,7 +101,7 @@ def test_an_agent_is_told_in_the_names_of_the_contract(desk):
     assert list(row)[: len(AGENT)] == AGENT
     assert (row["name"], row["state"], row["run"], row["node"]) == ("wren", "running", run, "here")
     assert row["position"] == {"state": "beat", "hits": 0, "kind": "wake"} and row["idle_streak"] == 1
-    assert row["last"] == {"outcome": "no_work", "ended_at": write_time(NOON)}
+    assert row["last"] == {"outcome": "no_work", "ended_at": write_time(NOON), "run": order.run.id, "reason": ""}
     assert row["due_at"] == write_time(NOON + HOUR) and row["paused"] is None
     assert (row["run_started_at"], row["wall_clock"]) == (write_time(desk.now), 900.0)
     whole = desk.ask("agent", agent="wren")

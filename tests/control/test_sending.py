@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.control.desk import caller_of, replicas
+from tests.control.desk import SECOND, caller_of, replicas
 from wakeful.core.errors import Conflict, Mistake, Unknown
 from wakeful.runners.briefing import write_briefing
 
@@ -146,3 +146,18 @@ def test_a_message_tells_the_run_that_sent_it_and_how_far_that_is_from_its_root(
     assert (far["run_id"], far["chain"]) == (second.run.id, {"root": first.run.wake, "depth": 1})
     outside = desk.ask("send", agent="reed", body="from outside")["message"]
     assert (outside["run_id"], outside["chain"], outside["origin"]) == (None, None, "operator")
+
+
+@pytest.mark.parametrize("priority", ["normal", "urgent"])
+def test_a_message_to_oneself_rings_for_nobody_and_that_is_said(desk, priority):
+    desk.declare("wren")
+    order = desk.begin("wren")
+    sent = desk.ask("send", caller_of(order), agent="wren", body="go on", priority=priority)
+    assert sent["wake"] is None and sent["message"]["priority"] == priority
+    assert (sent["note"] is None) == (priority == "normal")
+    assert "your next run is shown it" in (sent["note"] or "your next run is shown it")
+    desk.end(order)
+    desk.later(10 * SECOND)
+    assert desk.due() == [] and len(desk.store.wakes()) == 1
+    run = desk.begin("wren").run.id
+    assert [row["shown_in"] for row in desk.ask("inbox", agent="wren")["items"]] == [run]

@@ -273,3 +273,9 @@ def test_what_cannot_be_set_is_a_mistake_and_nothing_of_it_is_set(desk, settings
     with pytest.raises(Mistake, match=reason):
         desk.ask("set", agent="wren", settings=settings)
     assert desk.ask("agent", agent="wren")["overrides"] == []
+
+
+@pytest.mark.parametrize("twice", [{"cooldown": "1m", "COOLDOWN": "2m"}, {"burst": "5/1m", "burst_window": "2m"}])
+def test_a_setting_that_is_said_twice_is_a_mistake(twice):
+    with pytest.raises(Mistake, match="is said twice"):
+        read_settings(twice)

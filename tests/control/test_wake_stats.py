@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from tests.control.desk import HOUR, MINUTE, NOON, an_agent, caller_of, replicas
-from wakeful.control import wake_stats
 from wakeful.core.agents import Limits
 from wakeful.core.codec import write_time
 from wakeful.core.runs import Ending
@@ -74,13 +73,6 @@ def test_replicas_share_the_numbers_of_their_address(desk):
     told = desk.ask("wake_stats", agent="moss")
     assert told["pairs"] == {"wren": 1} and told["wakesToday"] == 1
     assert desk.ask("wake_stats", agent="moss-2") == told
-
-
-def test_in_a_fleet_too_large_to_look_up_every_pair_those_who_asked_are_still_told(desk, monkeypatch):
-    monkeypatch.setattr(wake_stats, "MOST_PAIRED", 1)
-    desk.declare("ash", "wren", an_agent("moss", limits=NO_COOLDOWN))
-    woken(desk, "wren", "moss")
-    assert desk.ask("wake_stats", agent="moss")["pairs"] == {"wren": 1}
 
 
 @pytest.mark.parametrize("ending", [Ending(exit_code=0), Ending(exit_code=1), Ending(timed_out=True)])

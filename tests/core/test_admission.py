@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wakeful.core.admission import admit, explain
 from wakeful.core.agents import Limits
 from wakeful.core.facts import Facts
-from wakeful.core.guards import GUARDS
+from wakeful.core.guards import ABOUT_SENDER, GUARDS
 from wakeful.core.standing import Spend
 from wakeful.core.wakes import ADMIT, Cause, Pause, Subject, VerdictKind, Wake, order
 from wakeful.core.windows import Window
@@ -251,3 +251,14 @@ def test_no_guard_but_a_pause_sends_anyone_back_into_the_past(wake, facts, bound
 def test_an_operator_is_stopped_only_by_what_no_limit_can_express(facts, bounds):
     wake = Wake(agent="moss", cause=Cause.operator, subject=Subject.inbox, requested_at=facts.now)
     assert admit(wake, facts, bounds).guard in (None, "moot", "paused", "busy", "slots")
+
+
+@pytest.mark.parametrize(("allowed", "guard"), [(0, "wakes_per_run"), (3, "wakes_per_run"), (4, None), (None, None)])
+def test_the_wakes_of_a_run_are_bounded_by_the_agent_whose_run_it_is_and_not_by_whom_it_wakes(allowed, guard):
+    wake, facts = replace(PEER, depth=1), Facts(now=NOW, wakes_by_run=3, wakes_allowed=allowed)
+    verdict = admit(wake, facts, Limits(wakes_per_run=4))
+    assert (verdict.guard, verdict.numbers) == (guard, {"used": 3, "limit": allowed} if guard else {})
+
+
+def test_the_guards_about_the_sender_are_guards():
+    assert {guard.name for guard in GUARDS} > ABOUT_SENDER

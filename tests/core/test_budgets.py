@@ -1,5 +1,6 @@
 """Money is reserved before a run and settled after it; an unknown cost is never zero."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -11,7 +12,7 @@ from wakeful.core.budgets import MEMORY, Bill, over_limit, quantile, remember, r
 from wakeful.core.facts import Facts
 from wakeful.core.guards import spend
 from wakeful.core.lifecycle import SINGLE, begin
-from wakeful.core.runs import Ending, Result, Run
+from wakeful.core.runs import Ending, ErrorClass, Outcome, Result, Run
 from wakeful.core.settlement import Settlement, settle
 from wakeful.core.standing import Spend, Standing
 from wakeful.core.wakes import Cause, Subject, Wake
@@ -99,20 +100,42 @@ def test_a_run_that_used_more_than_a_run_may_is_told_so(used, said):
     assert over_limit(used, Limits(usd_per_day=1)) is None
 
 
+def settled(ending: Ending, limits: Limits, subject: Subject = Subject.beat, failures: int = 0) -> Settlement:
+    agent = Agent(name="moss", address="moss", limits=limits)
+    run = Run(id=1, agent="moss", wake=1, cause=Cause.timer, subject=subject, version=1, position=begin(SINGLE))
+    standing = Standing(agent="moss", position=begin(SINGLE), failure_streak=failures)
+    return settle(replace(run, reserved=Spend(usd=400_000)), ending, standing, agent, NOON, began_with=SINGLE)
+
+
 @pytest.mark.parametrize(("exit_code", "said"), [(0, "it used $0.61"), (3, "exit code 3; it used $0.61")])
 @pytest.mark.parametrize("subject", Subject)
 def test_a_run_that_used_more_than_a_run_may_ends_as_it_ended(subject, exit_code, said):
-    def settled(limits: Limits) -> Settlement:
-        agent = Agent(name="moss", address="moss", limits=limits)
-        run = Run(id=1, agent="moss", wake=1, cause=Cause.timer, subject=subject, version=1, position=begin(SINGLE))
-        standing = Standing(agent="moss", position=begin(SINGLE))
-        return settle(run, ending, standing, agent, NOON, began_with=SINGLE)
-
     ending = Ending(exit_code=exit_code, result=Result(usage=Spend(usd=610_000)))
-    free, bounded = settled(Limits()), settled(Limits(usd_per_run=500_000))
+    free, bounded = settled(ending, Limits(), subject), settled(ending, Limits(usd_per_run=500_000), subject)
     assert bounded.reason.startswith(said) and "used" not in free.reason
     assert (bounded.outcome, bounded.bill) == (free.outcome, free.bill)
     assert bounded.bill.spend.usd == 610_000
+
+
+def test_what_a_run_was_ended_at_its_limit_with_is_settled_and_told_once():
+    # It went on to use more while it was being ended.
+    used = Result(usage=Spend(usd=700_000, tokens=80))
+    ending = Ending(signal=15, over_limit="it used $0.61, a run may use $0.50", result=used)
+    after = settled(ending, Limits(usd_per_day=9_000_000, usd_per_run=500_000))
+    assert after.reason == "ended at its limit: it used $0.61, a run may use $0.50"
+    assert after.bill == Bill(spend=Spend(usd=700_000, tokens=80), estimated=False)
+    assert after.standing.costs == (after.bill.spend,)
+
+
+@pytest.mark.parametrize("written", ErrorClass)
+@pytest.mark.parametrize("subject", Subject)
+def test_a_run_that_was_ended_at_its_limit_counts_whatever_it_wrote_before(subject, written):
+    bare = Ending(signal=15, over_limit="it used $0.61, a run may use $0.50")
+    wrote = replace(bare, result=Result(error="402 from the model", error_class=written))
+    after = settled(wrote, Limits(), subject, failures=4)
+    assert after == settled(bare, Limits(), subject, failures=4)
+    assert (after.outcome, after.answered) == (Outcome.killed, False)
+    assert (after.pause is not None) is (subject is Subject.beat)
 
 
 def test_a_run_that_does_not_say_what_it_used_is_charged_its_reservation_and_flagged():

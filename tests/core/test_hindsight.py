@@ -70,6 +70,17 @@ def test_wakes_per_run_counts_what_a_run_had_admitted_and_what_waits():
     held(story.at(peer(by_run=asking)), "wakes_per_run", None, used=3, limit=3)
 
 
+def test_wakes_per_run_is_what_whoever_asks_was_held_to_then():
+    story = Story(agent(limits={"wakes_per_run": 9}), agent("wren", limits={"wakes_per_run": 1}), agent("finch"))
+    asking = story.lived(wake(name="wren"), NOON - HOUR)
+    story.decide(peer("finch", by_run=asking), NOON - 20 * MINUTE)
+    held(story.at(peer(by_run=asking), NOON - 9 * MINUTE), "wakes_per_run", None, used=1, limit=1)
+    story.set(agent("wren", limits={"wakes_per_run": 2}), NOON - 8 * MINUTE, wakes_per_run=2)
+    assert said(story.at(peer(by_run=asking), NOON - 7 * MINUTE)) == ADMIT
+    story.tell(EventKind.removed, NOON - MINUTE, "wren")
+    assert story.at(peer(by_run=asking)).facts.wakes_allowed is None
+
+
 def test_cooldown_since_the_last_admitted_peer_wake_whoever_asked():
     story = Story(agent())
     story.lived(peer(sender="lark"), NOON - 2 * MINUTE)
@@ -263,6 +274,7 @@ def test_where_old_events_are_gone_each_assumption_is_said():
         f"the events before {since} are gone: no run of then is taken to be open, no untold pause to stand",
         f"nobody who asked before {since} is taken to wait for a slot still",
         f"what run 9 asked for before {since} is not counted",
+        "whose run 9 was is not told: it is taken to have as many wakes as one of moss",
         "no end of a run of moss is told: it is taken to stand at the start of its lifecycle",
         "no beat in beat that ended done is told: its gate is taken to have been open",
         f"the reserve is drawn from the 0 runs whose cost is told since {since}",

@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wakeful.core.agents import Agent, RetryPolicy
+from wakeful.core.guards import RELEASE
 from wakeful.core.items import State
 from wakeful.core.retries import delay, retry_or_bury
 from wakeful.core.runs import Ending, ErrorClass, Outcome, Result
 from wakeful.core.settlement import settle_task
+from wakeful.core.windows import spread
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 PLAIN = RetryPolicy(jitter=0.0)
@@ -87,6 +89,8 @@ def test_however_often_a_task_may_be_tried_its_next_wait_is_a_real_instant(attem
 # ---- what becomes of a task when an attempt ends
 
 AGENT = Agent(name="moss", address="moss", retries=PLAIN)
+# What lets those of one quota begin apart.
+SHARE = spread("moss", RELEASE).total_seconds()
 
 
 def refused(kind: ErrorClass, retry_at: datetime | None = None) -> Ending:
@@ -103,10 +107,12 @@ TASKS = [  # ending, attempts before -> outcome, state, attempts after, seconds 
     (Ending(exit_code=1), 5, Outcome.failed, State.dead_letter, 6, None),
     (Ending(timed_out=True), 0, Outcome.killed, State.failed, 1, 30),
     (Ending(timed_out=True), 5, Outcome.killed, State.dead_letter, 6, None),
+    (Ending(over_limit="it used $2.00"), 0, Outcome.killed, State.failed, 1, 30),
+    (Ending(over_limit="it used $2.00"), 5, Outcome.killed, State.dead_letter, 6, None),
     (Ending(lost=True), 0, Outcome.killed, State.failed, 1, 30),
     (Ending(lost=True), 5, Outcome.killed, State.dead_letter, 6, None),
-    (refused(ErrorClass.quota), 5, Outcome.failed, State.pending, 5, 1800),
-    (refused(ErrorClass.quota, NOW + timedelta(minutes=1)), 0, Outcome.failed, State.pending, 0, 60),
+    (refused(ErrorClass.quota), 5, Outcome.failed, State.pending, 5, 1800 + SHARE),
+    (refused(ErrorClass.quota, NOW + timedelta(minutes=1)), 0, Outcome.failed, State.pending, 0, 60 + SHARE),
     (refused(ErrorClass.auth), 0, Outcome.failed, State.blocked, 1, None),
     (refused(ErrorClass.config), 5, Outcome.failed, State.blocked, 6, None),
     (Ending(out_of_memory=True, exit_code=137), 0, Outcome.failed, State.failed, 1, 30),

@@ -41,6 +41,8 @@ ENDINGS = [
     ("past the wall clock", ended(None, timed_out=True), KILLED),
     ("past the wall clock, exit 0", ended(0, timed_out=True), KILLED),
     ("past the wall clock, says NO-WORK", ended(0, "NO-WORK", timed_out=True), KILLED),
+    ("past its limit", ended(None, signal=15, over_limit="it used $2.00"), KILLED),
+    ("past its limit, exit 0", ended(0, over_limit="it used $2.00", result={"outcome": "done"}), KILLED),
     ("lost", ended(None, lost=True), KILLED),
     ("ended by an operator", ended(None, signal=15, by="operator"), KILLED),
     ("ended by an operator, exit 0", ended(0, by="operator"), KILLED),
@@ -122,7 +124,9 @@ def test_a_text_says_no_work_with_its_first_word_alone(text, idle):
         (ended(1), True),
         (ended(None, timed_out=True), True),
         (ended(None, lost=True), True),
+        (ended(None, over_limit="it used $2.00"), True),
         (ended(None, by="operator"), False),
+        (ended(None, by="operator", over_limit="it used $2.00"), False),
         (ended(None, by="fencing", timed_out=True), False),
     ],
 )
@@ -138,6 +142,8 @@ def test_only_what_we_ended_ourselves_is_no_attempt(ending, counts):
         (ended(None, signal=11), "signal 11"),
         (ended(None, timed_out=True, signal=9), "wall clock"),
         (ended(None, lost=True), "guardian"),
+        (ended(0, over_limit="it used $2.00, a run may use $1.00"), "at its limit: it used $2.00, a run may use $1.00"),
+        (ended(None, over_limit="it used $2.00", timed_out=True), "at its limit"),
         (ended(137, out_of_memory=True), "out of memory"),
         (ended(None, by="operator", signal=15), "operator"),
         (ended(1, result={"error": "401 from the model"}), "401 from the model"),
@@ -160,6 +166,7 @@ endings = st.builds(
     exit_code=st.none() | st.integers(0, 255),
     signal=st.none() | st.integers(1, 64),
     timed_out=st.booleans(),
+    over_limit=st.none() | st.just("it used $2.00"),
     lost=st.booleans(),
     orphaned=st.booleans(),
     out_of_memory=st.booleans(),
@@ -171,13 +178,13 @@ endings = st.builds(
 
 @given(endings)
 def test_nothing_turns_a_process_that_did_not_exit_0_into_a_success(ending):
-    if ending.exit_code != 0 or ending.timed_out or ending.lost or ending.orphaned or ending.by:
+    if ending.exit_code != 0 or ending.timed_out or ending.over_limit or ending.lost or ending.orphaned or ending.by:
         assert read_outcome(ending) in (FAILED, KILLED)
 
 
 @given(endings)
-def test_killed_means_the_wall_clock_a_lost_run_or_a_hand_of_ours(ending):
-    by_us = bool(ending.by or ending.timed_out or ending.lost or ending.orphaned)
+def test_killed_means_the_wall_clock_a_limit_a_lost_run_or_a_hand_of_ours(ending):
+    by_us = bool(ending.by or ending.timed_out or ending.over_limit or ending.lost or ending.orphaned)
     assert (read_outcome(ending) is KILLED) is by_us
 
 

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from wakeful.core.agents import Agent, RetryPolicy
 from wakeful.core.cadence import Cadence
 from wakeful.core.cron import parse_schedule
+from wakeful.core.guards import RELEASE
 from wakeful.core.lifecycle import Kind, Lifecycle, Position, State
 from wakeful.core.runs import Ending, ErrorClass, Outcome, Result, Run
 from wakeful.core.settlement import INBOX_RETRIES, LONGEST_QUOTA_HOLD, QUOTA_HOLD, settle, skip_beat
 from wakeful.core.standing import Spend, Standing
 from wakeful.core.wakes import Cause, Subject
+from wakeful.core.windows import spread
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -50,7 +52,8 @@ ENDINGS = {
     Outcome.failed: Ending(exit_code=1),
     Outcome.killed: Ending(timed_out=True),
 }
-FAILURES = [ENDINGS[Outcome.failed], ENDINGS[Outcome.killed], Ending(lost=True)]
+OVER = Ending(over_limit="it used $2.00, a run may use $1.00")
+FAILURES = [ENDINGS[Outcome.failed], ENDINGS[Outcome.killed], Ending(lost=True), OVER]
 
 
 def a_run(subject: Subject, at: Position | None = None, **changes) -> Run:
@@ -251,17 +254,14 @@ HOLDS = [
 
 @pytest.mark.parametrize(("asked", "held"), HOLDS)
 @pytest.mark.parametrize("subject", Subject)
-def test_a_quota_is_waited_out_and_is_no_failure(subject, asked, held):
-    settled = end(subject, refused(ErrorClass.quota, asked), replace(STANDING, failure_streak=4))
+def test_a_quota_is_waited_out_and_is_no_failure_and_no_try(subject, asked, held):
+    settled = end(subject, refused(ErrorClass.quota, asked), replace(STANDING, failure_streak=4), attempt=9)
     assert settled.pause is not None
     assert (settled.pause.owner, settled.pause.until) == ("quota", NOW + held)
     assert settled.standing.failure_streak == 4
     assert settled.standing.position == STANDING.position
-    assert settled.retry_at == (NOW + held if subject is Subject.inbox else None)
-
-
-def test_a_quota_does_not_use_up_the_tries_of_an_inbox_run():
-    assert end(Subject.inbox, refused(ErrorClass.quota), attempt=9).retry_at == NOW + QUOTA_HOLD
+    # And a moment more, by its name: those of one quota do not begin together.
+    assert settled.retry_at == (NOW + held + spread(AGENT.name, RELEASE) if subject is Subject.inbox else None)
 
 
 @pytest.mark.parametrize("kind", [ErrorClass.auth, ErrorClass.config])
@@ -365,6 +365,7 @@ endings = st.builds(
     Ending,
     exit_code=st.sampled_from([None, 0, 1]),
     timed_out=st.booleans(),
+    over_limit=st.none() | st.just("it used $2.00"),
     lost=st.booleans(),
     by=st.sampled_from([None, None, "operator"]),
     output=st.sampled_from(["", "NO-WORK"]),

@@ -226,6 +226,49 @@ async def test_a_folder_that_is_away_at_a_start_is_unknown_and_rings_nobody_when
     assert shown(stage) == [["note"]]
 
 
+@lived
+async def test_a_start_while_a_mount_is_away_closes_what_is_there_again_when_it_is_back_and_rings_nobody(stage):
+    box = Box(stage).make()
+    for name in ("note", "other"):
+        box.put(name)
+    await at_work(stage)
+    await stage.minutes(5)
+    share = stage.folder / "share"
+    for _ in range(5):
+        await stage.down()
+        # What is left of a mount is the empty folder below it.
+        box.folder.rename(share)
+        box.make()
+        await stage.up()
+        await stage.minutes(5)
+        assert {item.state for item in stage.store.items(agent="moss")} == {State.closed}
+        box.folder.rmdir()
+        share.rename(box.folder)
+        await stage.minutes(5)
+        assert {item.state for item in stage.store.items(agent="moss")} == {State.open}
+    assert [sorted(names) for names in shown(stage)] == [["note", "other"]]
+    assert len(stage.store.items(agent="moss")) == 2
+
+
+@lived
+async def test_a_folder_that_is_replaced_by_an_empty_one_and_returns_rings_nobody(stage):
+    box = Box(stage).make()
+    box.put("note")
+    await at_work(stage)
+    await stage.minutes(5)
+    box.folder.rename(stage.folder / "away")
+    box.make()
+    await stage.minutes(5)
+    box.put("other")
+    await stage.minutes(5)
+    (box.folder / "other").unlink()
+    box.folder.rmdir()
+    (stage.folder / "away").rename(box.folder)
+    await stage.minutes(5)
+    assert shown(stage) == [["note"], ["other"]]
+    assert sorted(told(stage, "gone", "returned")) == ["gone", "gone", "returned"]
+
+
 @pytest.mark.parametrize("place", ["inbox/moss", "deep/down/inbox/moss"])
 @lived
 async def test_a_folder_that_did_not_exist_at_the_start_rings_when_it_appears(stage, place):

@@ -4,6 +4,7 @@ import pytest
 
 from tests.engine.outside import Box, at_work, moss, shown
 from tests.engine.stage import MINUTE, heading, lived
+from tests.engine.test_quiet import rows_changed, turns_of
 from wakeful.core.items import State
 from wakeful.core.wakes import FLEET, Pause
 from wakeful.testing.runner import Plan, done
@@ -192,14 +193,17 @@ async def test_an_engine_that_left_watches_nothing_and_leaves_nobody_behind(stag
 
 
 @lived
-async def test_what_lies_there_unchanged_costs_the_store_nothing(stage, scans):
+async def test_what_lies_there_unchanged_costs_the_store_a_glance_a_minute_of_which_nobody_hears(stage, keeper, scans):
     for number in range(20):
         Box(stage, f"inbox/agent-{number}").make().put("note")
-    await at_work(stage, *(heading(f"agent-{number}", inbox=f"inbox/agent-{number}") for number in range(20)))
+    agents = [heading(f"agent-{number}", inbox=f"inbox/agent-{number}") for number in range(20)]
+    engine = await at_work(stage, *agents)
     await stage.hours(1)
     assert len(stage.seen) == 20
-    writes = stage.access.writes
+    writes, turns, changes = stage.access.writes, engine.loop.turns, rows_changed(stage, keeper)
     del scans[:]
     await stage.hours(1)
-    assert stage.access.writes == writes
     assert len(scans) == 20 * 60
+    assert stage.access.writes - writes <= 20 * 60
+    assert engine.loop.turns - turns <= turns_of(1, 0)
+    assert rows_changed(stage, keeper) == changes

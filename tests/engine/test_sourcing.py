@@ -9,6 +9,7 @@ import pytest
 from tests.engine.stage import MINUTE, heading, lived
 from wakeful.core.errors import Busy
 from wakeful.core.items import Kind, NewItem, Observation, Priority, Ring
+from wakeful.engine.conduct import Conducted
 from wakeful.sources.protocol import Batch, Declared
 from wakeful.testing.loop import passes
 from wakeful.testing.runner import Plan, done, no_work
@@ -27,8 +28,9 @@ class Scripted:
         self.said: asyncio.Queue[Any] = asyncio.Queue()
         self.acknowledged = []
         self.looks = []
-        # What a look takes, in seconds, and what goes wrong with it.
+        # What a look takes, in seconds, how long it cannot be broken off, and what goes wrong with it.
         self.takes = 0.0
+        self.lingers = 0.0
         self.breaks = None
         self.stopped = False
 
@@ -50,7 +52,11 @@ class Scripted:
     async def look(self):
         batch = self.seen()
         self.looks.append(asyncio.get_running_loop().time())
-        await passes(self.takes)
+        try:
+            await passes(self.takes)
+        except asyncio.CancelledError:
+            await passes(self.lingers)
+            raise
         if self.breaks is not None:
             raise self.breaks
         return batch
@@ -98,9 +104,38 @@ async def test_the_end_of_a_run_waits_for_a_look_at_what_it_was_shown(stage, sou
 @lived
 async def test_a_look_that_takes_long_holds_an_end_up_for_two_seconds_and_no_longer(stage, source):
     await under_way(stage, source)
-    source.takes = 10
+    source.takes, source.lingers = 10, 5
     await stage.until(300)
     assert ends(stage) == [pytest.approx(162, abs=0.01)]
+
+
+@lived
+async def test_while_a_look_hangs_there_is_no_other_and_no_further_end_waits_for_it(stage, source):
+    await under_way(stage, source)
+    source.takes = 1000
+    for number in range(3):
+        await stage.until(200 + number * 100)
+        source.print = str(number + 2)
+        source.say()
+    await stage.until(600)
+    assert ends(stage) == [pytest.approx(at, abs=0.01) for at in (162, 260, 360, 460)]
+    assert len(source.looks) == 1
+    source.takes = 0
+    await stage.until(1200)
+    source.print = "9"
+    source.say()
+    await stage.until(1300)
+    assert len(source.looks) == 2
+
+
+@lived
+async def test_two_ends_at_once_each_have_a_look_that_began_after_them(stage, source):
+    await under_way(stage, source)
+    source.takes = 0.5
+    conducted = next(iter(stage.engine.conductor.open))
+    await asyncio.gather(*(stage.engine.sourcing.look(conducted) for _ in range(3)))
+    began = source.looks[0]
+    assert source.looks == [pytest.approx(began + 0.5 * number, abs=0.01) for number in range(3)]
 
 
 @pytest.mark.parametrize("breaks", [OSError("no way in"), RuntimeError("a mistake of ours")])
@@ -240,19 +275,45 @@ async def test_what_the_store_refuses_for_another_reason_is_offered_again(stage,
 
 
 @lived
-async def test_an_outage_that_says_something_else_each_time_is_told_once_a_minute(stage, source, caplog):
+async def test_an_outage_that_says_the_time_in_its_reason_is_told_once(stage, source, caplog):
     await stage.up()
     with caplog.at_level(logging.INFO, "wakeful.engine"):
         for second in range(180):
             source.say(why=f"failed at {second}")
             await stage.until(1 + second)
+            assert [row.outage for row in stage.store.sources()] == [f"failed at {second}"]
         source.say()
         await stage.until(200)
     told = [(event.kind.value, event.fields["why"]) for event in stage.store.events(kinds=("outage", "restored"))]
-    assert [kind for kind, _ in told] == ["outage"] * 3 + ["restored"]
+    assert told == [("outage", "failed at 0"), ("restored", "failed at 179")]
     assert len(source.acknowledged) == 181
     lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith(NAME)]
     assert lines == [f"{NAME} of moss cannot be read: failed at 0", f"{NAME} of moss can be read again"]
+
+
+@lived
+async def test_a_reason_that_becomes_another_is_seen_at_once_and_is_an_event_a_minute_at_most(stage, source, caplog):
+    await stage.up()
+    for second in range(1, 121):
+        await stage.until(second)
+        why = ("not allowed", "no answer")[second // 2 % 2]
+        source.say(why=why)
+        await stage.until(second + 0.1)
+        assert [row.outage for row in stage.store.sources()] == [why]
+    told = [event.fields["why"] for event in stage.store.events(kinds=("outage",))]
+    assert told == ["not allowed", "no answer"]
+    assert caplog.text.count("cannot be read") == 2
+
+
+@lived
+async def test_what_was_told_before_is_told_again_and_heals_what_the_store_has_lost(stage, source):
+    await under_way(stage, source)
+    await stage.until(200)
+    await stage.access.write(lambda store: store.abandon([(NAME, "moss")], stage.now))
+    source.say()
+    await stage.until(300)
+    assert [item.state.value for item in stage.store.items(agent="moss")] == ["closed", "open"]
+    assert len(stage.seen) == 2
 
 
 @lived
@@ -283,3 +344,46 @@ async def test_what_ends_while_the_engine_leaves_is_still_looked_at(stage, sourc
     assert stage.outcomes("moss") == ["done"]
     assert [item.shown for item in stage.store.items(agent="moss")] == ["2"]
     assert source.stopped
+
+
+# ---- a source that another node tends
+
+
+class Unread(Scripted):
+    """It cannot be read, and a look may take long."""
+
+    def seen(self, why="does not answer"):
+        return super().seen(why)
+
+
+@lived
+async def test_a_source_of_another_node_that_hangs_is_looked_at_once_however_many_runs_end(company):
+    made = []
+
+    def make():
+        made.append(Unread())
+        made[-1].takes = 13
+        return made[-1]
+
+    one, two = company.nodes
+    for node in (one, two):
+        node.sources = lambda agents, hints: [Declared(source=NAME, agent="moss", make=make)]
+    company.declare(heading("moss", interval="7d"), grace="5d")
+    await company.up()
+    tended = list(made)
+    assert len(tended) == 1
+    conducted = Conducted(run=1, epoch=1, agent="moss", shown={(NAME, "moss"): {"t1"}})
+    took = []
+    for number in range(4):
+        await two.until(100 + number * 20)
+        for _ in range(3):
+            before = two.elapsed
+            await two.engine.sourcing.look(conducted)
+            took.append(two.elapsed - before)
+    # The first of each three waits for its look.
+    assert took == [pytest.approx(each, abs=0.01) for each in (2, 0, 0) * 4]
+    (other,) = made[1:]
+    assert (len(other.looks), other.stopped) == (4, False)
+    await one.down()
+    await two.down()
+    assert other.stopped

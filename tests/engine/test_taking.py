@@ -101,3 +101,20 @@ async def test_a_decision_that_fails_begins_nothing(stage):
         await engine.taking(write)
     await stage.until(stage.clock.elapsed() + 10)
     assert stage.seen == [] and stage.store.runs(open=True) == []
+
+
+@lived
+async def test_what_was_claimed_in_a_commit_whose_answer_was_lost_is_found_again(stage):
+    stage.declare(heading("wren", interval="1d"))
+    engine = await stage.up()
+
+    async def write(claim):
+        await stage.access.write(ticking(stage, claim))
+        raise OSError("the line went dead")
+
+    with pytest.raises(OSError, match="dead"):
+        await engine.taking(write)
+    await stage.until(stage.clock.elapsed() + 60)
+    # It never executed: its start is vetoed, and it is decided again.
+    assert [seen.agent for seen in stage.seen] == ["wren"]
+    assert stage.store.runs(open=True) == [] or stage.seen[-1].run == stage.store.runs(open=True)[0].id

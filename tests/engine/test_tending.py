@@ -1,5 +1,7 @@
 """Nodes that share a store and a folder: one of them tends it, another takes over, and nothing rings twice."""
 
+import logging
+
 import pytest
 
 from tests.engine.nodes import Company
@@ -92,6 +94,7 @@ async def test_a_node_that_leaves_gives_up_what_it_tended(company, mount):
 @lived
 async def test_a_node_that_was_frozen_says_nothing_of_what_another_one_tends(company, mount, caplog):
     one, two = company.nodes
+    caplog.set_level(logging.INFO, "wakeful.engine")
     mount.put("note")
     await company.up()
     await one.until(200)
@@ -107,7 +110,7 @@ async def test_a_node_that_was_frozen_says_nothing_of_what_another_one_tends(com
     await two.until(400)
     assert [item.body for item in two.store.items(agent="moss")] == ["as it is"]
     assert len(runs(company)) == 2
-    assert "inbox of moss is tended by another: one does not tend this source: two does" in caplog.text
+    assert "inbox of moss is ours no more, or anew: one does not tend this source: two does" in caplog.text
     assert [len(node.engine.sourcing._tended) for node in company.nodes] == [0, 1]
 
 
@@ -183,7 +186,8 @@ async def test_two_nodes_without_sources_ask_for_none_and_with_some_once_every_f
     await one.until(320)
     idle = len(one.access.calls)
     await one.until(520)
-    assert len(one.access.calls) - idle - without == pytest.approx(200 / EVERY, abs=3)
+    # And a glance a minute.
+    assert len(one.access.calls) - idle - without == pytest.approx(200 / EVERY + 200 / 60, abs=3)
 
 
 @lived
@@ -198,3 +202,75 @@ async def test_an_edit_that_takes_an_inbox_away_ends_it_on_every_node(company, m
     store = company.nodes[0].store
     assert store.sources() == store.mirrored_sources() == []
     assert len(runs(company)) == 1
+
+
+def states(company):
+    return {item.external_id: item.state.value for item in company.nodes[0].store.items(agent="moss")}
+
+
+@lived
+async def test_a_node_with_an_older_fleet_file_closes_nothing_of_what_another_one_tends(company, mount):
+    one, two = company.nodes
+    mount.put("note")
+    two.declare(heading("moss", interval="none"), grace="0s")
+    await one.up()
+    await one.until(200)
+    await two.up()
+    await one.until(250)
+    assert (tender(company), states(company)) == ("one", {"note": "open"})
+    mount.put("other")
+    await one.until(400)
+    assert states(company) == {"note": "open", "other": "open"}
+    assert [cause for _, cause in runs(company)] == ["news"] * 2
+    # Once nobody tends it any more, the older file is all that is known.
+    await one.crash()
+    await two.until(400 + LEASED + 2 * EVERY)
+    assert (two.store.sources(), states(company)) == ([], {"note": "closed", "other": "closed"})
+    await one.up()
+    await one.until(600)
+    assert states(company) == {"note": "open", "other": "open"}
+    assert len(runs(company)) == 2
+
+
+@lived
+async def test_what_was_closed_behind_the_back_of_its_node_is_open_again_soon_and_rings_nobody(company, mount):
+    one, two = company.nodes
+    mount.put("note")
+    await company.up()
+    await one.until(200)
+    # As an engine of before did, and as a hand in the database may.
+    await two.access.write(lambda store: store.abandon([("inbox", "moss")], one.now, node="one"))
+    assert states(company) == {"note": "closed"}
+    await one.until(200 + 60 + 2 * EVERY)
+    assert (tender(company), states(company)) == ("one", {"note": "open"})
+    await one.until(500)
+    assert len(runs(company)) == 1
+
+
+@lived
+async def test_what_was_seen_before_a_run_elsewhere_edited_its_file_does_not_ring(company, mount):
+    one, two = company.nodes
+    await company.up()
+    await one.until(100)
+    await two.begin("moss")
+    mount.put("note", "to do")
+    await one.until(105)
+    one.deaf = True
+    await two.until(180)
+    (run,) = [seen for seen in two.seen if seen.cause == "news"]
+    one.deaf = False
+    await two.until(run.at + 50)
+    # The node that tends it sees that, and is held up before it can tell; not so long that another would take over.
+    one.freeze()
+    (mount.folder / "note").write_text("half done")
+    mount.put("more", "to do")
+    await two.until(run.at + 60 - 0.01)
+    (mount.folder / "note").write_text("done")
+    await two.until(run.at + 60.5)
+    assert tender(company) == "one"
+    one.thaw()
+    await two.until(600)
+    assert {item.external_id: item.body for item in one.store.items(agent="moss")} == {"note": "done", "more": "to do"}
+    shown = [[item.external_id for item in each.order.items] for node in company.nodes
+             for each in node.carrier.runner.guardians.values()]  # fmt: skip
+    assert sorted(shown) == [[], ["more"], ["note"]]

@@ -1,9 +1,9 @@
-"""Addresses of event sources: what is wrong with one comes with what to write instead."""
+"""Addresses of event sources and of agents: what is wrong with one comes with what to write instead."""
 
 import pytest
 
 from wakeful.core.errors import Mistake
-from wakeful.fleet.addresses import source
+from wakeful.fleet.addresses import endpoint, source
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,49 @@ def test_a_mistake_says_what_to_write(address, remedy):
     assert raised.value.remedy == remedy
 
 
-@pytest.mark.parametrize("address", ["snapshot+https://h/x#token=sk-12-34", "snapshot+https://me:sk-12-34@h/x"])
-def test_what_may_be_a_secret_is_not_shown(address):
+@pytest.mark.parametrize(
+    "address",
+    ["http://127.0.0.1:9000/run", "https://example.org", "https://agents.example.org/wren?fast=1#token=WREN_TOKEN"],
+)
+def test_the_address_of_an_agent_that_is_good_stays_as_it_was_written(address):
+    assert endpoint(address) == address
+
+
+@pytest.mark.parametrize(
+    ("address", "reason", "remedy"),
+    [
+        ("ftp://h/x", "expected an address of http or https", "write http://HOST:PORT/PATH"),
+        ("http:///x", "expected an address of http or https", "write http://HOST:PORT/PATH"),
+        ("http://h:0/x", "is not an address", "write scheme://HOST:PORT/NAME"),
+        ("http://h/a b", "has a space in it", "write one address without spaces"),
+        ("http://h/é", "holds signs that cannot be sent", "write them as %XX, and a host in its ASCII form"),
+        ("http://me@h/x", "a password stands in", "put a token into a variable and write #token=ENV_NAME"),
+        ("http://h/x#main", "behind #", "write https://HOST/PATH#token=ENV_NAME"),
+        ("http://h/x#every=5s", "there may be one token", "write https://HOST/PATH#token=ENV_NAME"),
+        ("http://h/x#token=", "there may be one token", "write https://HOST/PATH#token=ENV_NAME"),
+        ("http://h/x#token=sk-12", "names no variable", "write #token=ENV_NAME and put the token into that variable"),
+    ],
+)
+def test_the_address_of_an_agent_is_checked_as_its_runs_will_read_it(address, reason, remedy):
     with pytest.raises(Mistake) as raised:
-        source(address)
+        endpoint(address)
+    assert reason in raised.value.reason and raised.value.remedy == remedy
+
+
+@pytest.mark.parametrize(
+    ("read", "address"),
+    [
+        (source, "snapshot+https://h/x#token=sk-12-34"),
+        (source, "snapshot+https://me:sk-12-34@h/x"),
+        (source, "snapshot+https://h/x#token=sk-12 34"),
+        (endpoint, "https://h/x#token=sk-12-34"),
+        (endpoint, "https://h/x#token=sk-12 34"),
+        (endpoint, "https://h/x#toke=sk-12"),
+        (endpoint, "https://me:sk-12-34@h/x"),
+        (endpoint, "htp://h/x#token=sk-12-34"),
+    ],
+)
+def test_what_may_be_a_secret_is_not_shown(read, address):
+    with pytest.raises(Mistake) as raised:
+        read(address)
     assert "sk-12" not in str(raised.value)

@@ -62,7 +62,8 @@ class Remote:
     def write(self, request: BaseHTTPRequestHandler, reply: Reply) -> None:
         request.send_response(reply.status)
         for name, value in {"Content-Length": str(len(reply.body)), **reply.headers}.items():
-            request.send_header(name, value)
+            if value:
+                request.send_header(name, value)
         request.end_headers()
         try:
             request.wfile.write(reply.body)

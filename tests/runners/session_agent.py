@@ -55,6 +55,8 @@ def main() -> None:
         while not (FOLDER / "calm").exists():
             turns += 1
             show(f"\r> thinking {turns}")
+            if turns == 20:
+                (FOLDER / "worked").touch()
             signal.setitimer(signal.ITIMER_REAL, 0.05)
             signal.sigwait({signal.SIGALRM})
         show("\r\n> ")

@@ -17,7 +17,7 @@ from wakeful.core.lifecycle import Lifecycle, Position, State
 from wakeful.core.orders import Order
 from wakeful.core.standing import Standing
 from wakeful.core.wakes import Cause, Subject
-from wakeful.runners.briefing import write_briefing
+from wakeful.runners.briefing import LONGEST_FENCE, write_briefing
 
 DAY = Lifecycle("write", (State("write", repeat=3, next="check"), State("check", next="write")))
 
@@ -310,6 +310,16 @@ def test_no_text_of_others_gets_out_of_its_fence_or_off_its_line(body, subject, 
         last and "l",
     )
     assert shape(outside) == shape(blocks(calm)[0])
+
+
+def test_one_endless_row_of_tildes_does_not_make_every_fence_endless():
+    endless, plain = an_item(1, body="~" * 100_000), [an_item(number, body="hello") for number in range(2, 50)]
+    text = told(an_order(items=(endless, *plain)))
+    assert len(text) < 350_000
+    fence = "~" * 100_001
+    assert text.count(f"{fence}\n{endless.body}\n{fence}\n") == 1
+    assert "(This one stands between two lines of 100001 tildes.)" in text
+    assert text.count("\n" + "~" * LONGEST_FENCE + "\nhello\n" + "~" * LONGEST_FENCE) == len(plain)
 
 
 @given(HOSTILE, HOSTILE)

@@ -15,8 +15,10 @@ from wakeful.cli import main
 from wakeful.core.items import Origin
 from wakeful.core.results import read_result
 from wakeful.core.runs import Ending, ErrorClass, Outcome, read_outcome
+from wakeful.core.standing import Spend
 from wakeful.runners import environment
 from wakeful.runners.briefing import TRUST, write_briefing
+from wakeful.runners.meter import read_usage
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "what-a-run-sees.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
@@ -51,11 +53,19 @@ def test_the_shell_script_has_no_work_and_then_some(tmp_path):
 
 
 def test_the_python_program_reads_only_those_it_may_trust(tmp_path):
-    (program,) = examples("python")
+    program = examples("python")[-1]
     command = [sys.executable, "-c", program]
     assert read_outcome(ran(command, tmp_path, an_item(1, origin=Origin.external))) is Outcome.no_work
     ending = ran(command, tmp_path, an_item(1, origin=Origin.external), an_item(2))
     assert (read_outcome(ending), ending.result.summary) == (Outcome.done, "read 1 messages")
+
+
+def test_the_report_of_what_it_uses_meanwhile_is_one_that_a_meter_reads(tmp_path):
+    program = f"{examples('python')[0]}\nreport(0.61, 80)"
+    ending = ran([sys.executable, "-c", program], tmp_path)
+    assert ending.result.usage == Spend(usd=610_000, tokens=80)
+    (written,) = tmp_path.rglob("result.json")
+    assert read_usage(written.read_bytes()) == {"usd": 610_000, "tokens": 80}
 
 
 def test_the_result_in_the_guide_is_one_that_we_read():

@@ -185,6 +185,7 @@ EXPLAINED = {
     "open_run": (GONE,),
     "slots_taken": (GONE,),
     "wakes_by_run": ("asked for before",),
+    "wakes_allowed": ("whose run",),
     "wakes_today": (ON_THAT_DAY,),
     "pair_wakes_today": (ON_THAT_DAY,),
     "seconds_today": (ON_THAT_DAY,),

@@ -46,7 +46,9 @@ def test_a_planted_bug_is_seen_within_two_hundred_seeds(bug, tmp_path):
 
 
 def test_without_a_bug_nothing_is_seen(tmp_path):
-    """The worlds of `test_simulation` are these same seeds; one of them shows that the copy itself is sound."""
-    assert max(bug["seed"] for bug in BUGS) < 100
+    """The worlds of `test_simulation` are these same seeds; one of them shows that the copy itself is sound, and those
+    beyond are lived here."""
+    seeds = {0, *(bug["seed"] for bug in BUGS if bug["seed"] >= 100)}
     plant({"file": "core/guards.py", "old": "def cooldown(", "new": "def cooldown("}, tmp_path)
-    assert "1 passed, 0 failed" in live(tmp_path, "--seed", "0")
+    for seed in seeds:
+        assert "1 passed, 0 failed" in live(tmp_path, "--seed", str(seed))

@@ -8,9 +8,9 @@ import threading
 from pathlib import Path
 
 from wakeful.engine.watching import Watch
-from wakeful.sources import directory, folder
+from wakeful.sources import directory, folder, mirror
 from wakeful.sources.directory import Directory
-from wakeful.testing.contracts.source_case import Reader, Told, ids, lived, until
+from wakeful.testing.contracts.source_case import Reader, Told, ids, lived, looked, until
 from wakeful.testing.loop import live
 
 
@@ -295,6 +295,25 @@ class Held:
         await asyncio.wait({stopping}, timeout=0)
         self.go_on.set()
         await stopping
+
+
+@lived
+async def test_what_was_acknowledged_is_told_again_once_a_minute(inbox, monkeypatch):
+    monkeypatch.setattr(directory, "SWEEP", 0.01)
+    inbox.put("note", "words")
+    source = inbox.source()
+    reader = Reader(source)
+    first = await reader.next()
+    following = asyncio.ensure_future(reader.next())
+    await looked(inbox, source)
+    assert not following.done()
+    monkeypatch.setattr(mirror, "AGAIN", 0.05)
+    again = await following
+    assert again == first and again.taken > first.taken
+    inbox.fail()
+    outage = await reader.until(lambda batch: batch.outage)
+    assert await reader.next() == outage
+    await source.stop()
 
 
 @lived

@@ -32,6 +32,7 @@ HOT = {
     "in one go": ["still_waiting", "waiting_alike", "agents_named", "lineages", "asked_standings", "asked_items"],
     "holding": ["addresses_of_names", "addresses_of_runs", "addresses", "take_slots"],
     "deciding on": ["put_wake", "decide_wake", "ask_item", "ask_standing", "add_total", "open_run", "put_attempt"],
+    "in turn": ["retry_spend", "pass_spend", "next_joined", "wait_instead", "join_instead", "pair_rows"],
     "due": ["due_standings", "due_wakes", "ringing_items", "wakes_for_slots", "first_ready", "first_later"],
     "tasks": ["ready_targets", "later_targets", "ready_tasks", "later_tasks", "lease_task", "settle_task"],
     "sleeping": ["next_instant", "slots_open", "oldest_unclaimed"],
@@ -49,6 +50,7 @@ HOT = {
     ],
     "recording": ["put_item", "put_items", "item_by_dedupe", "put_event"],
     "mirroring": ["mirrored", "source_row", "change_mirrored", "close_mirrored", "tend_sources", "mirrored_sources"],
+    "mirroring what is back": ["hold_source", "gone_things", "reopen_mirrored", "next_tenure", "forget_source"],
     "by hand": ["items_by_hand", "mark_read", "snooze_item"],
     "inboxes": ["item_rows", "inbox_items", "latest_inbox_items", "open_items", "latest_open_items", "thread_items"],
     "stuck": ["all_open_items", "stuck_items", "wakes_from"],
@@ -119,8 +121,14 @@ BOUND: dict[str, Any] = {
     "until": to_micros(NOW + LEASE),
     "ring_at": to_micros(NOW),
     "sources": '[["folder", "a0001"]]',
+    "prints": '["1"]',
     "metadata": "{}",
     "fingerprint": "1",
+    "later": to_micros(NOW + LEASE),
+    "guard": "wakes_per_pair",
+    "sender": "a0002",
+    "depth": 3,
+    "next": 18,
 }
 BOUND["rows"] = json.dumps([{**BOUND, "body": ""}])
 # The same name for something else.
@@ -148,6 +156,7 @@ ELSE: dict[str, dict[str, Any]] = {
     "addresses_of_runs": {"runs": "{17}"},
     "agents_named": {"names": "{a0001}"},
     "lineages": {"runs": "{17}"},
+    "pair_rows": {"day": "2026-01-02", "begin": "pair:a0001|", "end": "|a0001"},
     "put_item": {"state": "open", "item": None, "subject": "word"},
 }
 

@@ -21,7 +21,19 @@ from wakeful.store.named_sql import Query, load_queries
 from wakeful.store.protocol import Finish
 from wakeful.store.sqlite import SqliteSession, open_sqlite
 from wakeful.store.store import SqlStore
-from wakeful.testing.contracts.store_case import DONE, HOUR, LEASE, NOW, a_fleet, an_agent, operator, peer, timer, work
+from wakeful.testing.contracts.store_case import (
+    DONE,
+    HOUR,
+    LEASE,
+    NOW,
+    TODAY,
+    a_fleet,
+    an_agent,
+    operator,
+    peer,
+    timer,
+    work,
+)
 
 QUERIES = load_queries("sqlite")
 GROWING = {
@@ -42,6 +54,7 @@ GROWING = {
 WHOLE = {"known_agents", "live_agents", "timer_standings"}
 HOT = {
     "deciding": ["facts", "agent_row", "candidates", "role_candidates", "waiting_like", "waiting_wake", "lineage"],
+    "deciding on": ["retry_spend", "pass_spend", "next_joined", "wait_instead", "join_instead", "decide_wake"],
     "due": [
         "due_standings",
         "due_wakes",
@@ -70,6 +83,7 @@ HOT = {
     ],
     "recording": ["put_item", "item_by_dedupe", "put_event"],
     "mirroring": ["mirrored", "source_row", "change_mirrored", "close_mirrored", "tend_sources", "mirrored_sources"],
+    "mirroring what is back": ["hold_source", "gone_things", "reopen_mirrored", "next_tenure", "forget_source"],
     "by hand": ["items_by_hand", "mark_read", "snooze_item"],
     "inboxes": [
         "item_rows",
@@ -84,7 +98,16 @@ HOT = {
     ],
     "stopping": ["stop_run", "stopping_runs", "task_steps", "ended_runs", "dead_tasks", "restless_items"],
     "forgetting": ["old_items", "forget_keys", "old_runs", "old_wakes", "old_events", "forget_declarations"],
-    "reading": ["open_runs", "run_rows", "wake_rows", "list_events", "agent_events", "item_row", "standing_row"],
+    "reading": [
+        "open_runs",
+        "run_rows",
+        "wake_rows",
+        "list_events",
+        "agent_events",
+        "item_row",
+        "standing_row",
+        "pair_rows",
+    ],
     "listing": ["overview_rows", "oldest_waiting", "unread_counts", "task_counts", "waiting_wakes", "event_from"],
 }
 
@@ -250,14 +273,15 @@ def look_into_an_inbox(store: SqlStore) -> None:
 
 def mirror(store: SqlStore) -> None:
     store.tend([("folder", "moss"), ("board", "wren")], "one", NOW, LEASE)
-    for things in ("ab", "ab", "b"):
-        observed = [Observation(external_id=name, fingerprint="1") for name in things]
+    for things in ("ab", "ab", "b", "ab"):
+        observed = [Observation(external_id=name, fingerprint=f"1 of {name}", lasting=True) for name in things]
         store.observe("folder", "moss", observed, NOW - HOUR, node="one")
     for item in store.items(agent="moss", state="open"):
         if item.external_id is not None:
             store.snooze([item.id], NOW + HOUR, "rana", NOW)
     store.mirrored_sources()
-    store.abandon([("folder", "moss")], NOW - HOUR)
+    store.amend("folder", "moss", [Observation(external_id="a", fingerprint="2")], NOW - HOUR)
+    store.abandon([("folder", "moss")], NOW - HOUR, node="one")
 
 
 def keep_a_word(store: SqlStore) -> None:
@@ -281,6 +305,7 @@ ACTS: dict[str, Callable[[SqlStore], object]] = {
     "why": lambda store: store.why(peer("moss", "wren"), NOW),
     "expire": lambda store: store.expire(NOW + HOUR),
     "stop": lambda store: (store.stop([1, 2, 3], "rana", NOW + HOUR), store.stopping("one")),
+    "look at the pairs": lambda store: store.pairs("moss", TODAY),
     "look at one": lambda store: store.overview(agent="moss"),
     "look back": look_back,
     "look into an inbox": look_into_an_inbox,

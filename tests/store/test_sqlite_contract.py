@@ -113,7 +113,7 @@ IMPOSSIBLE = [
     ),
     (
         "a source of nobody",
-        "INSERT INTO source (agent, source, outage, since) VALUES ('nobody', 'folder', 'away', 1)",
+        "INSERT INTO source (agent, source, outage, since, told, told_at) VALUES ('nobody', 'x', 'away', 1, 'away', 1)",
         "FOREIGN KEY",
     ),
     ("an item for nobody", "UPDATE item SET agent = NULL WHERE id = 1", "role IS NOT NULL"),

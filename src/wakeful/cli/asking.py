@@ -16,7 +16,7 @@ from wakeful.cli.complaints import BAD, REFUSED, Complaint
 from wakeful.cli.connection import ask, connect_live
 from wakeful.cli.output import one_line, say, say_json
 from wakeful.cli.place import Place, as_json, placed
-from wakeful.cli.words import clock, lasting, numbers, read_time, until
+from wakeful.cli.words import clock, lasting, numbers, read_time, told_of, until
 
 Row = dict[str, Any]
 
@@ -155,5 +155,5 @@ def run_words(run: Row) -> str:
     took = ""
     if run.get("started_at") and run.get("ended_at"):
         took = f" after {lasting(read_time(run['ended_at']) - read_time(run['started_at']))}"
-    told = one_line(run.get("summary") or run.get("reason") or "")
+    told = one_line(told_of(run), 400)
     return f"{run['agent']}: run {run['id']} {run['outcome'] or run['state']}{took}" + (f": {told}" if told else "")

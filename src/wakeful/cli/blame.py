@@ -1,7 +1,7 @@
 """`wakeful blame`: the chain that led to a run, drawn as a tree with what each part of it has cost.
 
-Law: the run that was asked about and everything above it is always drawn; of anything else as much as fits a screen or
-two, and what is left out is counted.
+Law: the run that was asked about, what is nearest above it and its root are always told; of anything else as much as
+fits a screen or two, and what is left out is counted.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Tree:
         self.run = answer["run"]
         self.chain = {row["wake_id"]: row for row in answer["chain"]}
         self.top = answer["chain"][-DEEPEST:][0]
-        self.hidden = len(answer["chain"]) - min(len(answer["chain"]), DEEPEST)
+        self.hidden = self.top["depth"]
         self.below: dict[int | None, list[Row]] = {}
         for row in answer["items"]:
             self.below.setdefault(row["parent"], []).append(self.chain.get(row["wake_id"], row))
@@ -120,7 +120,8 @@ class Tree:
         told = _ending(row)
         mine = row["run_id"] == self.run
         line = [name, Span(f"  run {row['run_id']} ({why})  "), Span(told, SHADES.get(told, ""))]
-        return [*line, Span(f"  {cost(row['usage'])}"), Span(self.mark if mine else "", "bold")]
+        because = f": {one_line(row['run_reason'], 80)}" if row.get("run_reason") else ""
+        return [*line, Span(f"  {cost(row['usage'])}{because}"), Span(self.mark if mine else "", "bold")]
 
 
 def _ending(row: Row) -> str:

@@ -80,7 +80,7 @@ def _tell(answer: dict[str, Any]) -> None:
     for said in answer["diagnostics"]:
         say(one_line(said, 1_000))
     changed = [one_line(name) for name in answer["changed"]]
-    say(f"changed: {', '.join(changed)}" if changed else "nothing changed")
+    say(f"changed: {', '.join(changed)}" if changed else "nothing changed since it was last read")
 
 
 def _holder(place: Place) -> str:

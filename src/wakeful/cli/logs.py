@@ -1,6 +1,7 @@
 """`wakeful logs`: what a run printed.
 
-Law: what an agent printed is shown without its control characters; `--raw` gives them only to a file or a pipe.
+Law: what an agent printed is shown without its control characters; `--raw` gives them only to a file or a pipe. Why it
+did not end well goes to the standard error.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 import click
 
 from wakeful.cli.complaints import BAD, Complaint, no_engine
-from wakeful.cli.connection import Connection, connect
-from wakeful.cli.output import clean, one_line, say_json, write
+from wakeful.cli.connection import Connection, ask, connect
+from wakeful.cli.output import clean, one_line, say, say_json, write
 from wakeful.cli.place import Place, as_json, placed
 
 PAGE = 65_536
@@ -40,10 +41,12 @@ def logs(place: Place, run: str, follow: bool, stderr: bool, raw: bool, as_json:
             say_json(connection.ask("output", run=number, stream=stream))
             return
         offset, over = _print(connection, number, stream, 0, raw)
+        if over:
+            _ended(connection.ask("show_run", run=number))
         if follow and not over and not connection.live:
             raise no_engine(place.data, f"run {number} is under way without one")
-    if follow and not over:
-        _follow(place, number, stream, offset, raw)
+    if follow and not over and _follow(place, number, stream, offset, raw):
+        _ended(ask(place, "show_run", run=number))
 
 
 def _number(connection: Connection, named: str) -> int:
@@ -71,7 +74,14 @@ def _show(answer: dict[str, Any], raw: bool) -> None:
         write(answer["text"] if raw else clean(answer["text"]))
 
 
-def _follow(place: Place, run: int, stream: str, offset: int, raw: bool) -> None:
+def _ended(run: dict[str, Any]) -> None:
+    """Why it ended as it did, where that is worth a word; beside what it printed, not in it."""
+    if run.get("reason"):
+        say(f"run {run['id']} {run['outcome'] or run['state']}: {one_line(run['reason'], 400)}", to_stderr=True)
+
+
+def _follow(place: Place, run: int, stream: str, offset: int, raw: bool) -> bool:
+    """Whether it was followed to its end."""
     from wakeful.cli.waiting import Patient, rests
 
     patient = Patient(place)
@@ -81,6 +91,7 @@ def _follow(place: Place, run: int, stream: str, offset: int, raw: bool) -> None
             _show(answer, raw)
             offset = answer["next_offset"]
             if answer["over"]:
-                return
+                return True
     except KeyboardInterrupt:
-        return
+        pass
+    return False

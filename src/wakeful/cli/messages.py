@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +21,7 @@ from wakeful.cli.output import one_line, say, say_json
 from wakeful.cli.place import Place, as_json, placed
 from wakeful.cli.words import clock, counted, until
 
+PAGE = 100
 PRIORITIES = ("low", "normal", "high", "urgent", "critical")
 # Above every number that a message can have.
 NEWEST = 2**62
@@ -43,7 +45,7 @@ with_priority = click.option(
 @with_priority
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Data of your own, or a JSON object; may be repeated.")
 @with_key
-@click.option("--reply-to", type=int, metavar="MESSAGE", help="The message that this one answers.")
+@click.option("--reply-to", type=click.IntRange(min=1), metavar="MESSAGE", help="The message that this one answers.")
 @as_json
 @placed
 def send(place: Place, agent: str, body: str, meta: tuple[str, ...], as_json: bool, **given: Any) -> None:
@@ -55,6 +57,8 @@ def send(place: Place, agent: str, body: str, meta: tuple[str, ...], as_json: bo
     say(f"message {answer['message']['id']} is in the inbox of {one_line(answer['message']['to'] or agent)}")
     if answer["wake"]:
         say(reply_words(agent, answer["wake"]))
+    if answer.get("note"):
+        say(one_line(answer["note"]))
 
 
 def metadata_of(given: Sequence[str]) -> Row | None:
@@ -75,9 +79,18 @@ def _pairs(written: str) -> list[tuple[str, Any]]:
             raise Complaint(f"expected --meta KEY=VALUE, found {one_line(written)!r}", "write --meta ticket=A-7", BAD)
         return [(key.strip(), value)]
     try:
-        return list(json.loads(written).items())
+        return list(json.loads(written, object_pairs_hook=_distinct).items())
     except (ValueError, RecursionError) as error:
         raise Complaint(f"--meta is not JSON: {error}", 'write --meta \'{"ticket": "A-7"}\'', BAD) from None
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> Row:
+    found: Row = {}
+    for key, value in pairs:
+        if key in found:
+            raise Complaint(f"--meta says {one_line(key)} twice", "say each key once", BAD)
+        found[key] = value
+    return found
 
 
 @click.command()
@@ -89,7 +102,7 @@ def _pairs(written: str) -> list[tuple[str, Any]]:
 @click.option(
     "--state", type=click.Choice(["open", "closed", "all"]), default="open", show_default=True, help="Which messages."
 )
-@click.option("--unread", is_flag=True, help="Only those that are open; this is what you get anyhow.")
+@click.option("--snoozed", is_flag=True, help="Only those that are put off until later.")
 @click.option("--from", "sender", metavar="NAME", help="Only from this sender.")
 @click.option("--type", "type", metavar="WORD", help="Only of this type.")
 @click.option("--priority", type=click.Choice(PRIORITIES), help="Only of this priority or above.")
@@ -97,7 +110,7 @@ def _pairs(written: str) -> list[tuple[str, Any]]:
 @click.option("--newest", is_flag=True, help="Newest first.")
 @click.option("--after", type=int, default=0, metavar="MESSAGE", help="Only messages after this one: the next page.")
 @click.option("--before", type=int, metavar="MESSAGE", help="Only messages before this one, newest first.")
-@click.option("-n", "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="How many.")
+@click.option("-n", "--limit", type=click.IntRange(1, 1_000), default=PAGE, show_default=True, help="How many.")
 @as_json
 @placed
 def inbox(
@@ -107,33 +120,56 @@ def inbox(
     is_read: bool,
     is_snoozed: bool,
     at_last: str | None,
-    unread: bool,
+    snoozed: bool,
     newest: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
     """The messages of AGENT, oldest first; inside a run, of the agent that runs."""
+    if is_read and is_snoozed:
+        raise Complaint("--read closes them and --snooze does not", "say one of them", BAD)
     whose, named = _whose(place, agent, messages, changing=is_read or is_snoozed)
     if is_read or is_snoozed:
         _change(place, whose, named, is_read, at_last, as_json)
         return
     if named or at_last:
         raise Complaint("what about these messages?", "say --read, or --snooze with --until", BAD)
-    if unread and given["state"] != "open":
-        raise Complaint(f"--unread and --state {given['state']} exclude each other", "leave one of them out", BAD)
+    if snoozed and given["state"] != "open":
+        raise Complaint(f"--snoozed and --state {given['state']} exclude each other", "leave one of them out", BAD)
     given["before"] = given["before"] or (NEWEST if newest else None)
     answer = ask(place, "inbox", agent=whose, **given)
+    if snoozed:
+        answer["items"] = [message for message in answer["items"] if message["snoozed_until"]]
     if as_json:
         say_json(answer)
         return
-    if not answer["items"]:
-        say("no messages" if given["state"] == "all" else f"no {given['state']} messages")
-    now = datetime.now(UTC)
-    for message in answer["items"]:
-        say(_message(message, now))
+    _list(answer["items"], whose, "snoozed" if snoozed else given["state"])
     if answer["next"] is not None:
-        where = f"--before {answer['next']}" if given["before"] else f"--after {answer['next']}"
-        say(f"more: wakeful inbox {one_line(whose)} {where}")
+        say(f"more: {_going_on(whose, given, snoozed, answer['next'])}")
+
+
+def _going_on(whose: str, given: Row, snoozed: bool, last: int) -> str:
+    """The same question about what comes next."""
+    asked = ["wakeful", "inbox", one_line(whose)]
+    asked += ["--state", given["state"]] if given["state"] != "open" else ["--snoozed"] if snoozed else []
+    for option, name in (("from", "sender"), ("type", "type"), ("priority", "priority"), ("thread", "thread")):
+        asked += [f"--{option}", one_line(given[name])] if given[name] is not None else []
+    asked += ["-n", str(given["limit"])] if given["limit"] != PAGE else []
+    return shlex.join([*asked, "--before" if given["before"] else "--after", str(last)])
+
+
+def _list(messages: list[Row], whose: str, which: str) -> None:
+    """Of the open ones, those that are put off are out of sight: their numbers stand at the end."""
+    now = datetime.now(UTC)
+    away = [message for message in messages if message["snoozed_until"]] if which == "open" else []
+    seen = [message for message in messages if message not in away]
+    if not seen:
+        say("no messages" if which == "all" else f"no {which} messages")
+    for message in seen:
+        say(_message(message, now))
+    if away:
+        each = ", ".join(f"{message['id']} until {clock(message['snoozed_until'], now)}" for message in away)
+        say(f"[snoozed: {each}; see wakeful inbox {one_line(whose)} --snoozed]")
 
 
 def _whose(place: Place, agent: str | None, messages: tuple[int, ...], *, changing: bool) -> tuple[str, list[int]]:
@@ -169,8 +205,10 @@ def _change(place: Place, agent: str, messages: list[int], is_read: bool, at_las
 
 def _message(message: Row, now: datetime) -> str:
     about = one_line(message["subject"] or "")
-    sender = one_line(message["from"] or message["source"] or "?")
-    head = f"{message['id']}  {clock(message['created_at'], now)}  from {sender}"
+    sender = f"from {one_line(message['from'] or '?')}"
+    if not message["from"] and message["source"]:
+        sender = f"in the source {one_line(message['source'])}"
+    head = f"{message['id']}  {clock(message['created_at'], now)}  {sender}"
     head += f" ({one_line(message['origin'])}, {one_line(message['priority'])}, {one_line(message['type'] or 'info')})"
     lines = [f"    {line}" for line in (message["body"] or "").splitlines()]
     if notes := _notes(message, now):

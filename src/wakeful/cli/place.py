@@ -58,7 +58,7 @@ def placed(command: Callable[..., Any]) -> Callable[..., Any]:
         if place.inside_run and named:
             raise Complaint(
                 f"--{named[0]} is given inside a run, which belongs to its own fleet",
-                "leave it out, or unset WAKEFUL_URL to leave the run",
+                "leave it out: whatever is asked in here is asked of that fleet",
                 BAD,
             )
         return command(*arguments, place=place, **rest)

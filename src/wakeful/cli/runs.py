@@ -12,7 +12,7 @@ from wakeful.cli.complaints import REFUSED
 from wakeful.cli.connection import ask, connect, connect_live
 from wakeful.cli.output import one_line, say, say_json
 from wakeful.cli.place import Place, as_json, placed
-from wakeful.cli.words import clock, counted, lasting, read_time
+from wakeful.cli.words import clock, counted, lasting, read_time, told_of
 
 Row = dict[str, Any]
 
@@ -46,7 +46,7 @@ def runs(place: Place, agent: str | None, is_open: bool, before: int | None, lim
             shaded(run["outcome"] or run["state"]),
             clock(run["started_at"], now),
             _took(run, now),
-            run["summary"] or run.get("reason") or "",
+            one_line(told_of(run), 400),
         )
         for run in answer["items"]
     ]

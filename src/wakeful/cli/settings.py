@@ -19,7 +19,11 @@ from wakeful.cli.place import Place, as_json, placed
 @placed
 def change(place: Place, agent: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Change limits of AGENT, such as cooldown=10m; KEY= takes a change back. Without any, show them."""
-    wanted = dict(_pair(text) for text in settings)
+    wanted: dict[str, str] = {}
+    for key, value in map(_pair, settings):
+        if key in wanted:
+            raise Complaint(f"{one_line(key)} is said twice", "say each setting once", BAD)
+        wanted[key] = value
     answer = ask(place, "set", agent=agent, settings=wanted) if wanted else ask(place, "settings", agent=agent)
     if as_json:
         say_json(answer)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.cli.output import Line, Span, one_line
-from wakeful.cli.words import ago, clock, counted, lasting, read_time, until, up_words
+from wakeful.cli.words import ago, clock, counted, lasting, read_time, spent_words, until, up_words
 
 # A loop wakes at least each minute: one that is silent for longer does not turn.
 FRESH = 120.0
@@ -39,7 +39,8 @@ def header(answer: Row, now: datetime) -> list[Line]:
     title = one_line(fleet.get("title") or "fleet")
     slots = [f"{pool} {fleet[pool]['taken']} of {fleet[pool]['of']}" for pool in ("sessions", "workers")]
     said = ", ".join([counted(fleet["agents"], "agent"), *slots])
-    first = [Span(title, "bold"), Span(f": {said}")]
+    spent = spent_words(fleet.get("spent"))
+    first = [Span(title, "bold"), Span(f": {said}" + (f"; {spent}" if spent else ""))]
     nodes = answer.get("nodes") or [] if answer.get("shared") else []
     up = [one_line(node["name"]) for node in nodes if node["state"] == "up"]
     return [first, _at_work(engine, answer.get("shared", False), up, now), *_silent(nodes, bool(up), now)]
@@ -171,6 +172,8 @@ def _also_running(agent: Row, run: Row | None, now: datetime) -> str:
 
 
 def _waiting(wake: Row | None, now: datetime) -> str:
+    if wake and not wake["guard"] and wake["next_eligible"] and read_time(wake["next_eligible"]) > now:
+        return f"waiting: tried again {clock(wake['next_eligible'], now)} ({until(wake['next_eligible'], now)})"
     if not wake or not wake["guard"]:
         return "waiting: not decided yet"
     told = f"waiting: {one_line(wake['guard'])}"
@@ -178,18 +181,24 @@ def _waiting(wake: Row | None, now: datetime) -> str:
 
 
 def _idle(agent: Row, now: datetime) -> str:
-    if agent["due_at"] is None:
+    due = agent["due_at"]
+    beat = agent.get("next_beat") or (due and {"at": due, "by": "timer", "held_by": None})
+    if not beat:
         return "idle, until something arrives"
-    if read_time(agent["due_at"]) - now > timedelta(days=2):
-        return f"idle, next beat {clock(agent['due_at'], now)}"
-    return f"idle, next beat {until(agent['due_at'], now)}"
+    if beat["held_by"] is not None:
+        return f"idle, next beat {clock(beat['at'], now)} ({beat['held_by'].replace('_', ' ')} until then)"
+    asked = " (at)" if beat["by"] == "at" else ""
+    if read_time(beat["at"]) - now > timedelta(days=2):
+        return f"idle, next beat {clock(beat['at'], now)}{asked}"
+    return f"idle, next beat {until(beat['at'], now)}{asked}"
 
 
 def _rest(agent: Row, now: datetime) -> Span:
     """What else is worth knowing: the last outcome, and what waits to be read or done."""
     told, last = [], agent["last"]
     if last and last["outcome"] and last["ended_at"]:
-        told.append(f"{one_line(last['outcome'])} {ago(last['ended_at'], now)}")
+        why = f": {one_line(last['reason'], 80)}" if last.get("reason") else ""
+        told.append(f"{one_line(last['outcome'])} {ago(last['ended_at'], now)}{why}")
     if agent.get("unread"):
         told.append(f"{agent['unread']} unread")
     if agent.get("open_tasks"):

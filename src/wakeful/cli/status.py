@@ -17,6 +17,7 @@ from wakeful.cli.connection import connect
 from wakeful.cli.output import Line, Span, one_line, say_json, say_lines
 from wakeful.cli.place import Place, as_json, placed
 from wakeful.cli.standings import banner, header, lines_of, outages
+from wakeful.cli.words import spent_words
 
 PAGE = 1_000
 EACH = 1.0
@@ -63,7 +64,8 @@ def _lines(answer: Row, now: datetime) -> list[Line]:
             *banner(answer["pauses"], now),
             *outages(answer.get("sources") or [], answer.get("shared", False), now),
         ]
-        return [*above, *lines_of([answer], under_way, now)]
+        spent = spent_words(answer.get("spent"))
+        return [*above, *lines_of([answer], under_way, now), *([[Span(spent)]] if spent else [])]
     lines = [*header(answer, now), *banner(answer["pauses"], now)]
     lines += outages(answer.get("outages") or [], answer.get("shared", False), now)
     lines += [[Span(one_line(said, 400), "yellow")] for said in answer.get("diagnostics") or []]

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from wakeful.cli.connection import ask
 from wakeful.cli.output import Span, knows, one_line, say, say_json, say_lines
@@ -23,11 +24,14 @@ Row = dict[str, Any]
 @click.option(
     "--cause", type=click.Choice(CAUSES), default="timer", show_default=True, help="For a wake of this cause."
 )
+@click.option("--from", "sender", metavar="AGENT", help="For a wake by this agent; the cause is then peer.")
 @as_json
 @placed
-def why(place: Place, agent: str, at: str | None, cause: str, as_json: bool) -> None:
+def why(place: Place, agent: str, at: str | None, cause: str, sender: str | None, as_json: bool) -> None:
     """Why AGENT would run or not, guard by guard, with the numbers and the next eligible time."""
-    answer = ask(place, "why", agent=agent, cause=cause, at=at)
+    chosen = click.get_current_context().get_parameter_source("cause") is not ParameterSource.DEFAULT
+    cause = "peer" if sender and not chosen else cause
+    answer = ask(place, "why", agent=agent, cause=cause, at=at, sender=sender)
     if as_json:
         say_json(answer)
         return
@@ -52,6 +56,9 @@ def sentence(answer: Row, cause: str, at: str | None, now: datetime) -> str:
     told = f"{agent}: a wake by {cause} {when} {would} {words.get(verdict, one_line(verdict))}"
     if answer["guard"]:
         told += f" by {answer['guard']}: {one_line(answer['reason'])}"
+    elif verdict != "admit":
+        # Nothing asks yet, and so nobody objects.
+        told = f"{agent}: {f'{when} ' if at else ''}{one_line(answer['reason'])}"
     if answer["next_eligible"]:
         told += f"; next eligible {clock(answer['next_eligible'], now)}"
         told += "" if at else f" ({until(answer['next_eligible'], now)})"
@@ -60,11 +67,10 @@ def sentence(answer: Row, cause: str, at: str | None, now: datetime) -> str:
 
 def guard_rows(answer: Row, now: datetime) -> list[list[Span]]:
     fine, wrong = ("✓", "✗") if knows("✓✗") else ("+", "x")
-    first = next((opinion["guard"] for opinion in answer["opinions"] if opinion["verdict"]), None)
     rows: list[list[Span]] = []
     for opinion in answer["opinions"]:
         verdict = opinion["verdict"]
-        style = "bold red" if opinion["guard"] == first else "yellow" if verdict else ""
+        style = "bold red" if opinion["guard"] == answer["guard"] else "yellow" if verdict else ""
         mark = Span(wrong, style) if verdict else Span(fine, "green")
         cells = [
             opinion["guard"],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from math import ceil
+from typing import Any
 
 DAY = 86_400
+BADLY = ("failed", "killed")
 
 
 def read_time(text: str) -> datetime:
@@ -50,12 +52,34 @@ def ago(text: str, now: datetime) -> str:
 
 
 def numbers(found: dict[str, object]) -> str:
-    """`used 5, limit 5`."""
-    return ", ".join(f"{name} {_number(value)}" for name, value in found.items())
+    """`used 5, limit 5`; of money `unit usd, spent $0.90, limit $1.00`."""
+    money = str(found.get("unit", "")).endswith("usd")
+    return ", ".join(f"{name} {_number(value, money)}" for name, value in found.items())
 
 
-def _number(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _number(value: object, money: bool) -> str:
+    if not isinstance(value, int | float):
+        return str(value)
+    if money:
+        return f"${value:.2f}"
+    return str(value) if isinstance(value, int) else f"{value:.3g}" if abs(value) < 1_000 else f"{value:.0f}"
+
+
+def spent_words(spent: dict[str, Any] | None) -> str:
+    """`spent today $0.42 of $5.00, 12,000 tokens`; nothing where nothing was spent and nothing is limited."""
+    if not spent or not any(spent.values()):
+        return ""
+    usd, tokens = f"${spent['usd']:.2f}", f"{spent['tokens']:,}"
+    usd += f" of ${spent['of_usd']:.2f}" if spent["of_usd"] is not None else ""
+    tokens += f" of {spent['of_tokens']:,}" if spent["of_tokens"] is not None else ""
+    return f"spent today {usd}, {tokens} tokens"
+
+
+def told_of(run: dict[str, Any]) -> str:
+    """What a run says of itself and why it ended as it did; of one that did not end well the reason stands first."""
+    summary, reason = run.get("summary") or "", run.get("reason") or ""
+    both = (reason, summary) if run.get("outcome") in BADLY else (summary, reason)
+    return "; ".join(dict.fromkeys(part for part in both if part))
 
 
 def counted(number: int, noun: str) -> str:

@@ -12,12 +12,16 @@ from wakeful.control.messages import message_rows, written_metadata
 from wakeful.control.moments import read_later
 from wakeful.control.requests import Answer, Requests, kept_key, origin_of, reply, scoped
 from wakeful.control.rows import Row
+from wakeful.control.tainted import SILENCED, WAKE, may, must_have
 from wakeful.core.codec import write_time
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.items import Item, Kind, MessageType, NewItem, Priority, Ring, read_priority, ring_of
 from wakeful.core.wakes import Cause, Subject, Wake, WakeReason, defer
 from wakeful.fleet.diagnostics import quoted
 from wakeful.store.protocol import Store
+
+# Said to whoever wants to ring for itself.
+TO_ITSELF = "a message to yourself rings for nobody, whatever its priority: your next run is shown it"
 
 # What the message of an agent's wake asks for, by why it wakes.
 _ASKED_FOR = {
@@ -53,6 +57,9 @@ class Asking(Requests):
     ) -> Row:
         """The agent's inbox, now. An agent that wakes another says why, in one of three words, and leaves a message."""
         now = self.clock()
+        if not caller.is_operator:
+            await self.access.read(lambda store: _must_be_another(store, caller, agent))
+            await self.access.read(lambda store: must_have(store, caller, WAKE))
         type = MessageType.info if caller.is_operator else _ASKED_FOR[_reason_of_agent(reason, body)]
         wake = Wake(
             agent=agent,
@@ -83,9 +90,12 @@ class Asking(Requests):
         reply_to: int | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> Row:
-        """A message; high and urgent ones ask for a wake themselves."""
+        """A message; high and urgent ones ask for a wake themselves, but not of whoever sends them."""
         now, level = self.clock(), read_priority(priority)
-        ring = ring_of(origin_of(caller), level)
+        rings = ring_of(origin_of(caller), level)
+        own = rings is not Ring.silent and await self.access.read(lambda store: _is_itself(store, caller, agent))
+        barred = rings is not Ring.silent and not await self.access.read(lambda store: may(store, caller, WAKE))
+        ring = Ring.silent if own or barred else rings
         item = replace(
             _message(caller, agent, body, subject=subject, ring=ring, dedupe=scoped(caller, key)),
             type=chosen(type, MessageType, "type of message"),
@@ -106,7 +116,12 @@ class Asking(Requests):
         answer = await self._asked(None if ring is Ring.silent else wake, item, now)
         (row,) = await self.access.read(lambda store: message_rows(store, [_recorded(store, answer)], now))
         told = reply(answer, caller, sent=True) if answer.verdict else None
-        return {"message": row, "wake": told, "duplicate": answer.duplicate}
+        return {
+            "message": row,
+            "wake": told,
+            "duplicate": answer.duplicate,
+            "note": TO_ITSELF if own else SILENCED if barred else None,
+        }
 
     async def at(self, caller: Caller, *, agent: str, when: str, reason: str | None = None) -> Row:
         """One beat at an instant. Quiet hours do not hold it; a pause does, until it is lifted."""
@@ -143,15 +158,33 @@ def _message(caller: Caller, agent: str, body: str, *, subject: str, ring: Ring,
 
 def _reason_of_agent(reason: str | None, body: str | None) -> WakeReason:
     """Whoever wakes another has to mean it: one of three reasons, and what it is about."""
-    words = ", ".join(WakeReason)
-    told = "say in a message what it is about; what can wait goes with message_agent (wakeful send)"
+    words, later = ", ".join(WakeReason), "what can wait goes with message_agent (wakeful send)"
     if not reason:
         raise Mistake("a wake of another agent needs a reason", f"give one of {words}")
     if reason not in list(WakeReason):
-        raise Mistake(f"expected one of {words} as the reason, found {quoted(reason)}", told)
+        raise Mistake(
+            f"expected one of {words} as the reason, found {quoted(reason)}",
+            f"give the one that it is, and tell the rest in the message; {later}",
+        )
     if not (body or "").strip():
-        raise Mistake("a wake of another agent leaves a message", told)
+        raise Mistake("a wake of another agent leaves a message", f"say in a message what it is about; {later}")
     return WakeReason(reason)
+
+
+def _is_itself(store: Store, caller: Caller, agent: str) -> bool:
+    """Behind an address that it shares there are others who may answer."""
+    if caller.is_operator:
+        return False
+    return [row.agent.name for row in find(store, agent).agents] == [caller.name]
+
+
+def _must_be_another(store: Store, caller: Caller, agent: str) -> None:
+    if _is_itself(store, caller, agent):
+        raise Mistake(
+            f"{caller.name} cannot wake itself: it is at work in this very run",
+            f"do it now, or leave it for your next beat, which comes by itself: wakeful send {agent} puts a message "
+            "before your next run, without ringing; a beat at an instant (wakeful at) is for the operator to ask",
+        )
 
 
 def _recorded(store: Store, answer: Answer) -> Item:

@@ -196,32 +196,33 @@ class Target:
         return frozenset(name for row in self.agents for name in (row.agent.name, row.agent.address))
 
 
-def find(store: Store, name: str) -> Target:
-    own = store.overview(agent=name)
+def find(store: Store, name: str, now: datetime | None = None) -> Target:
+    """With `now`, what is put off until later does not count as unread."""
+    own = store.overview(agent=name, now=now)
     if own:
         return Target(name, (own[0],))
-    replicas = _replicas(store, name)
+    replicas = _replicas(store, name, now)
     if not replicas:
         raise Unknown(f"no agent is called {quoted(name)}{_guess(store, name)}")
     return Target(name, replicas)
 
 
-def find_one(store: Store, name: str) -> AgentRow:
+def find_one(store: Store, name: str, now: datetime | None = None) -> AgentRow:
     """For what each replica has for itself: a place in the day, a forecast."""
-    target = find(store, name)
+    target = find(store, name, now)
     if target.is_address:
         names = ", ".join(row.agent.name for row in target.agents)
         raise Mistake(f"{name} is the address of {len(target.agents)} replicas", f"name one of them: {names}")
     return target.first
 
 
-def _replicas(store: Store, address: str) -> tuple[AgentRow, ...]:
+def _replicas(store: Store, address: str, now: datetime | None) -> tuple[AgentRow, ...]:
     first = store.agent(f"{address}-1")
     if first is None or first.address != address:
         return ()
     found: list[AgentRow] = []
     after = f"{address}-"
-    while page := store.overview(after=after, limit=_PAGE):
+    while page := store.overview(after=after, limit=_PAGE, now=now):
         found += [row for row in page if row.agent.address == address]
         after = page[-1].agent.name
         if not after.startswith(f"{address}-"):

@@ -1,8 +1,8 @@
 """Who is to blame for a run: the chain from its root to it, what it woke itself, and what all of that has cost.
 
 Laws:
-- The chain is walked from the run upwards, by who asked for each wake; it is whole however large the lineage is, unless
-  a part of it is no longer kept.
+- The chain is walked from the run upwards, by who asked for each wake, however large the lineage is; of a very long one
+  the nearest part is told, and its root.
 - Of a lineage at most a bounded number of wakes is told and counted; that there are more is said, never left out.
 """
 
@@ -23,7 +23,7 @@ from wakeful.store.protocol import RunRow, Store, WakeRow
 
 # Of one lineage; its runs are read one by one.
 MOST_WAKES = 500
-# How far up a chain is walked. Peers end at their limit long before; tasks that beget tasks have none.
+# How far up a chain is walked, from the run that is asked about; its root is told however far that is.
 LONGEST_CHAIN = 200
 
 # Of a run that nobody began.
@@ -49,13 +49,13 @@ def _blame(store: Store, id: int) -> Row:
     for each in runs.values():
         tries.setdefault(each.wake, []).append(each)
     rows = [_link(row, tries.get(row.wake.id, []), runs) for _, row in sorted(known.items())]
-    first = chain[0][0].wake
+    first = _first(store, chain[0][0], wake)
     return {
         "run": id,
         "agent": run.agent,
         "depth": wake.wake.depth,
         "root": _root(store, first),
-        # Else what came before is no longer kept, or the chain is longer than anybody would read.
+        # Else what began it is no longer kept.
         "whole": first.by_run is None,
         "chain": [_link(row, [each], runs) for row, each in chain],
         "woke": [row for row in rows if row["by_run"] == id],
@@ -74,6 +74,13 @@ def _chain(store: Store, run: RunRow, wake: WakeRow) -> list[tuple[WakeRow, RunR
             break
         chain.append((before, parent))
     return chain[::-1]
+
+
+def _first(store: Store, top: WakeRow, wake: WakeRow) -> Wake:
+    """The root; or, where that is no longer kept, as far up as there is something. A chain may be longer than anybody
+    would read, but every wake knows its root."""
+    root = top if top.wake.by_run is None or wake.wake.root is None else store.wake(wake.wake.root)
+    return (root or top).wake
 
 
 def _runs(store: Store, wakes: Iterable[WakeRow], known: Iterable[RunRow]) -> dict[int, RunRow]:
@@ -110,6 +117,7 @@ def _link(row: WakeRow, tries: Sequence[RunRow], runs: Mapping[int, RunRow]) -> 
         "outcome": run.outcome.value if run and run.outcome else None,
         "ended_at": time_or_none(run.ended_at) if run else None,
         "runs": len(tries),
+        "run_reason": run.reason if run else "",
         "usage": usage(sum((each.spend for each in tries), Spend())),
     }
 

@@ -8,7 +8,7 @@ from wakeful.control.rows import MILLION, Row, chain_row, decision_row, event_ro
 from wakeful.core.errors import Unknown
 from wakeful.core.events import Event, EventKind
 from wakeful.core.wakes import VerdictKind
-from wakeful.store.protocol import Store
+from wakeful.store.protocol import Store, WakeRow
 
 DECIDED = (EventKind.decided.value,)
 
@@ -88,8 +88,7 @@ def decision_of(store: Store, wake: int) -> Row:
     row = store.wake(wake)
     if row is None:
         raise Unknown(f"no wake {wake}")
-    event = _last_event(store, wake, _told_under(store, row.wake.agent))
-    told = decision_row(row, event)
+    told = decision_row(row, last_event(store, row))
     led = {
         "by_run": row.wake.by_run,
         "chain": chain_row(row.wake),
@@ -104,8 +103,9 @@ def _told_under(store: Store, agent: str | None) -> str | None:
     return agent if agent is not None and store.agent(agent) is not None else None
 
 
-def _last_event(store: Store, wake: int, agent: str | None) -> Event | None:
-    cursor = NEWEST
+def last_event(store: Store, row: WakeRow) -> Event | None:
+    """That tells of a verdict on it."""
+    wake, agent, cursor = row.wake.id, _told_under(store, row.wake.agent), NEWEST
     for _ in range(MOST_LOOKED_AT // _PAGE):
         page = store.events(before=cursor, agent=agent, kinds=DECIDED, limit=_PAGE)
         for event in page:

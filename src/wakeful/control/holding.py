@@ -17,9 +17,11 @@ from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.items import TERMINAL
 from wakeful.core.wakes import FLEET, ONE_OFF, Pause, agent_scope
 from wakeful.fleet import values
+from wakeful.fleet.diagnostics import quoted
 from wakeful.store.protocol import RunRow, Store
 
 FILE = "file"
+SOURCE = "source:"
 NO_REASON = "no reason given"
 _MOST_OPEN = 10_000
 
@@ -31,15 +33,18 @@ class Holding(Base):
     async def pause_agent(
         self, caller: Caller, *, agent: str, reason: str = "", duration: str | None = None, now: bool = False
     ) -> Row:
-        target = await self.access.read(lambda store: find(store, agent))
+        """`source:NAME` holds what comes from that source, of all agents."""
+        target = await self.access.read(lambda store: _whom(store, agent))
         return await self._pause(caller, target, reason, duration, now)
 
     async def _pause(
         self, caller: Caller, target: Target | None, reason: str, duration: str | None, at_once: bool
     ) -> Row:
         now = self.clock()
+        if at_once and target is not None and not target.agents:
+            raise Mistake(f"runs are of an agent, not of {target.name}", "leave the end of runs out, or name the agent")
         pause = Pause(
-            scope=FLEET if target is None else agent_scope(target.name),
+            scope=_scope(target),
             owner=caller.name,
             reason=readable(reason, "the reason").strip() or NO_REASON,
             since=now,
@@ -79,12 +84,12 @@ class Holding(Base):
 
     async def resume_agent(self, caller: Caller, *, agent: str, owner: str | None = None) -> Row:
         """Also lifts what the agent brought on itself: quarantine, a burst, a used-up quota."""
-        target = await self.access.read(lambda store: find(store, agent))
+        target = await self.access.read(lambda store: _whom(store, agent))
         return await self._resume(caller, target, owner)
 
     async def _resume(self, caller: Caller, target: Target | None, owner: str | None) -> Row:
         now = self.clock()
-        scopes = [FLEET] if target is None else [agent_scope(name) for name in _paused_with(target)]
+        scopes = [agent_scope(name) for name in _paused_with(target)] if target and target.agents else [_scope(target)]
         pauses = await self.access.read(lambda store: store.pauses())
         ours = [pause for pause in pauses if pause.scope in scopes and owner in (None, pause.owner)]
         gone = await self.access.read(self._gone) if self.shared else {}
@@ -127,6 +132,23 @@ class Holding(Base):
         return {**run_row(row), "asked": bool(stopped), "cancelled": cancelled, "engine": engine, **self._place(up)}
 
 
+def _whom(store: Store, name: str) -> Target:
+    """An agent, or a source, which has no agents of its own."""
+    if not name.startswith(SOURCE):
+        return find(store, name)
+    known = {row.source for row in store.sources()} | {source for source, _ in store.mirrored_sources()}
+    if name.removeprefix(SOURCE) not in known:
+        told = ", ".join(sorted(f"{SOURCE}{source}" for source in known)) or "none yet"
+        raise Unknown(f"no source is called {quoted(name)}; known are {told}")
+    return Target(name, ())
+
+
+def _scope(target: Target | None) -> str:
+    if target is None:
+        return FLEET
+    return agent_scope(target.name) if target.agents else target.name
+
+
 def _hold(store: Store, pause: Pause, target: Target | None, at_once: bool, by: str, now: datetime) -> list[int]:
     store.pause(pause, now)
     open = [row.id for row in _open(store, target)] if at_once else []
@@ -159,7 +181,7 @@ def _paused_with(target: Target) -> list[str]:
 
 
 def _still_held(store: Store, target: Target | None) -> list[Pause]:
-    scopes = {FLEET} | ({agent_scope(name) for name in target.names} if target else set())
+    scopes = {FLEET, _scope(target)} | ({agent_scope(name) for name in target.names} if target else set())
     return [pause for pause in store.pauses() if pause.scope in scopes]
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from wakeful.control.ahead import AT, Ahead, next_beat, one_offs
 from wakeful.control.base import NEWEST, Base, Target, chosen, find, find_one, must_be_own
 from wakeful.control.callers import Caller
 from wakeful.control.decided import last_decision
 from wakeful.control.moments import read_moment
-from wakeful.control.rows import Row, expected_row, listing, opinion_row, time_or_none
+from wakeful.control.rows import CHECK, Row, expected_row, listing, numbers_of, opinion_row, time_or_none
 from wakeful.core.admission import Opinion, explain
 from wakeful.core.agents import Limits
 from wakeful.core.codec import write_time
@@ -47,7 +48,7 @@ _SUBJECTS = {
 class Question:
     """What the guards are asked: a wake, the facts and the limits of its instant, and what is taken for granted.
 
-    `not_due` stands before all guards: nothing asks yet.
+    `not_due` stands before all guards, and is none of them: nothing asks yet.
     """
 
     wake: Wake
@@ -58,21 +59,28 @@ class Question:
 
 
 class Opinions(Base):
-    async def why(self, caller: Caller, *, agent: str, cause: str = "timer", at: str | None = None) -> Row:
+    async def why(
+        self, caller: Caller, *, agent: str, cause: str = "timer", at: str | None = None, sender: str | None = None
+    ) -> Row:
+        """Of a wake by a peer `sender` says which: what two have used up between them holds nobody else."""
         asked, now = chosen(cause, Cause, "cause"), self.clock()
+        if sender is not None and asked is not Cause.peer:
+            raise Mistake(f"a wake by {asked} has no sender that any guard asks for", "name one with the cause peer")
+        if sender is not None:
+            await self.access.read(lambda store: find(store, sender))
         target = await self.access.read(lambda store: find(store, agent))
         must_be_own(caller, target, "the reasons")
         moment = now if at is None else read_moment(at, now, ZoneInfo(target.first.agent.timezone), past=True)
         if moment > now:
             raise Mistake(f"{write_time(moment)} is still to come", f"for what comes, ask: wakeful forecast {agent}")
         if moment == now:
-            question = await self.access.read(lambda store: _now(store, target, asked, now))
+            question = await self.access.read(lambda store: _now(store, target, asked, sender, now))
         else:
-            question = await self._then(target, asked, moment)
+            question = await self._then(target, asked, sender, moment)
         last = await self.access.read(lambda store: last_decision(store, target.first.agent.name))
         return _answer(agent, moment, question, last)
 
-    async def _then(self, target: Target, cause: Cause, at: datetime) -> Question:
+    async def _then(self, target: Target, cause: Cause, sender: str | None, at: datetime) -> Question:
         """From the events until that instant; a page at a time, so that others are served in between."""
         replay = Replay()
         last = await self.access.read(lambda store: store.events_until(at))
@@ -84,12 +92,12 @@ class Opinions(Base):
                     replay.feed(event)
             after = page[-1].id if page else last
             await asyncio.sleep(0)
-        wake = Wake(agent=target.name, cause=cause, subject=_SUBJECTS[cause], requested_at=at)
+        wake = Wake(agent=target.name, cause=cause, subject=_SUBJECTS[cause], requested_at=at, sender=sender)
         then = replay.facts(wake, at)
         facts, not_due = then.facts, None
         due = then.standing.due_at
         if cause is Cause.timer and facts.moot is not None and then.agent.enabled and due is not None and due > at:
-            facts, not_due = replace(facts, moot=None), _not_due(due)
+            facts, not_due = replace(facts, moot=None), defer("", f"not due until {write_time(due)}", until=due)
         return Question(wake=then.wake, facts=facts, limits=then.limits, assumptions=then.assumptions, not_due=not_due)
 
     async def forecast(
@@ -130,53 +138,67 @@ class Opinions(Base):
 # ---- the question, now
 
 
-def _now(store: Store, target: Target, cause: Cause, now: datetime) -> Question:
-    waiting = _waiting(store, target, cause)
+def _now(store: Store, target: Target, cause: Cause, sender: str | None, now: datetime) -> Question:
+    waiting = _waiting(store, target, cause) if sender is None else None
     if waiting is not None:
-        if (held := _held_by_check(store, waiting, now)) is not None:
-            return held
+        if (later := _later(store, waiting, now)) is not None:
+            return later
         why = store.why(waiting, now)
         said = f"wake {waiting.id} waits since {write_time(waiting.requested_at)}"
         return Question(wake=why.wake, facts=why.facts, limits=why.limits, assumptions=(said,))
     task = _next_task(store, target) if cause is Cause.task else None
-    wake = Wake(agent=target.name, cause=cause, subject=_SUBJECTS[cause], requested_at=now, task=task)
+    wake = Wake(agent=target.name, cause=cause, subject=_SUBJECTS[cause], requested_at=now, task=task, sender=sender)
     why = store.why(wake, now)
     question = Question(wake=wake, facts=why.facts, limits=why.limits)
     enabled = any(row.agent.enabled for row in target.agents)
     if why.facts.moot is None or not enabled:
         return question
     if cause is Cause.timer:
-        return _unless_due(question, target)
+        return _unless_due(store, question, target, now)
     if cause is Cause.task and task is not None:
         return question
     supposed = "a task were ready" if cause is Cause.task else "something rang in its inbox"
     nothing = f"nothing of the cause {cause} waits: the guards are asked as if {supposed}"
+    if sender is not None:
+        nothing = f"the guards are asked as if {sender} woke it now, for the first time in its run"
+    elif cause is Cause.peer:
+        nothing += ", of nobody in particular"
     return replace(question, facts=replace(why.facts, moot=None), assumptions=(nothing,))
 
 
-def _held_by_check(store: Store, waiting: Wake, now: datetime) -> Question | None:
-    """A beat that its CHECK did not want is asked again at an instant of its own; until then it is not due."""
+def _later(store: Store, waiting: Wake, now: datetime) -> Question | None:
+    """What is tried again at an instant of its own, after a failed run or because its CHECK did not want it, is not due
+    until then, whatever the guards would say now."""
     row = store.wake(waiting.id)
-    if row is None or row.guard != "check" or row.retry_at is None or row.retry_at <= now:
+    if row is None or row.guard not in (None, CHECK) or row.retry_at is None or row.retry_at <= now:
         return None
-    why = store.why(waiting, now)
-    said = defer("moot", f"its CHECK said that there is nothing to do: {row.reason}", until=row.retry_at)
-    again = f"the CHECK is asked again at {write_time(row.retry_at)}"
+    why, at = store.why(waiting, now), write_time(row.retry_at)
+    if row.guard == CHECK:
+        said = defer(CHECK, f"its CHECK said that there is nothing to do: {row.reason}", until=row.retry_at)
+        again = f"the CHECK is asked again at {at}"
+    else:
+        said = defer("", f"wake {waiting.id} was tried, and is tried again at {at}", until=row.retry_at)
+        again = "the guards speak of now"
     facts = replace(why.facts, moot=None)
     return Question(wake=why.wake, facts=facts, limits=why.limits, assumptions=(again,), not_due=said)
 
 
-def _unless_due(question: Question, target: Target) -> Question:
-    due = min((row.standing.due_at for row in target.agents if row.standing.due_at is not None), default=None)
+def _unless_due(store: Store, question: Question, target: Target, now: datetime) -> Question:
     facts = replace(question.facts, moot=None)
-    if due is None:
-        never = defer("moot", f"{target.name} has no timer: it runs when something rings or a task is ready")
-        return replace(question, facts=facts, not_due=never, assumptions=("the other guards speak as if it had one",))
-    return replace(question, facts=facts, not_due=_not_due(due), assumptions=("the other guards speak of now",))
+    asked = {name: times for each in sorted(target.names) for name, times in one_offs(store, each).items()}
+    beats = [beat for row in target.agents if (beat := next_beat(row, asked, now)) is not None]
+    if not beats:
+        never = defer("", f"{target.name} has no timer: it runs when something rings or a task is ready")
+        return replace(question, facts=facts, not_due=never, assumptions=("the guards speak as if it had one",))
+    said = _not_due(min(beats, key=lambda beat: (beat.at, beat.due_at)))
+    return replace(question, facts=facts, not_due=said, assumptions=("the guards speak of now",))
 
 
-def _not_due(due: datetime) -> Verdict:
-    return defer("moot", f"not due: the next beat is due at {write_time(due)}", until=due, due_at=write_time(due))
+def _not_due(beat: Ahead) -> Verdict:
+    reason = f"not due until {write_time(beat.due_at)}" + (", when a beat was asked for" if beat.by == AT else "")
+    if beat.held_by is not None:
+        reason += f", and then held by {beat.held_by} until {write_time(beat.at)}"
+    return defer("", reason, until=beat.at)
 
 
 def _waiting(store: Store, target: Target, cause: Cause) -> Wake | None:
@@ -201,15 +223,12 @@ def _next_task(store: Store, target: Target) -> int | None:
 def _answer(agent: str, at: datetime, question: Question, last: Row | None) -> Row:
     named = question.wake
     opinions = explain(named, question.facts, question.limits)
-    if question.not_due is not None:
-        opinions = [Opinion(each.guard, question.not_due) if each.guard == "moot" else each for each in opinions]
-    first = next((each for each in opinions if each.verdict is not None), None)
-    verdict = first.verdict if first else None
+    verdict = _first(opinions, question.not_due)
     return {
         "agent": agent,
         "at": write_time(at),
         "verdict": verdict.kind.value if verdict else VerdictKind.admit.value,
-        "guard": verdict.guard if verdict else None,
+        "guard": (verdict.guard or None) if verdict else None,
         "reason": verdict.reason if verdict else "no guard objects",
         "next_eligible": time_or_none(verdict.until) if verdict else None,
         "opinions": [opinion_row(opinion) for opinion in opinions],
@@ -217,6 +236,15 @@ def _answer(agent: str, at: datetime, question: Question, last: Row | None) -> R
         "assumptions": list(question.assumptions),
         "cause": named.cause.value,
         "subject": named.subject.value,
-        "numbers": dict(verdict.numbers) if verdict else {},
+        "numbers": numbers_of(verdict),
         "wake_id": named.id or None,
     }
+
+
+def _first(opinions: list[Opinion], not_due: Verdict | None) -> Verdict | None:
+    """The first objection. What is not due yet is told first, unless a pause will still be there then."""
+    said = next((each.verdict for each in opinions if each.verdict is not None), None)
+    paused = said is not None and said.guard == "paused"
+    if not_due is None or not_due.until is None or said is None or not paused:
+        return not_due or said
+    return said if said.until is None or said.until > not_due.until else not_due

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 
+from wakeful.control.ahead import next_beat, one_offs
 from wakeful.control.base import NEWEST, bounded, find, find_one
 from wakeful.control.callers import Caller, Forbidden
 from wakeful.control.nodes import Nodes
@@ -20,17 +22,24 @@ from wakeful.control.rows import (
     pause_row,
     run_row,
     source_row,
+    time_or_none,
     waiting_row,
     whole_agent_row,
 )
+from wakeful.control.spending import fleet_spent, spent_today
 from wakeful.core.agents import Fleet, Limits
 from wakeful.core.errors import Mistake, Unknown
-from wakeful.core.wakes import POOLS, Pool
+from wakeful.core.wakes import POOLS, Pause, Pool
 from wakeful.fleet.watch import FleetFile
-from wakeful.store.protocol import RunRow, SourceRow, Store
+from wakeful.store.protocol import AgentRow, RunRow, SourceRow, Store
 
 _PAGE = 500
+# So many agents are told before others are served.
+_AT_ONCE = 100
 _MOST_OPEN = 10_000
+# Among how many runs the last of an agent is looked for, of one agent and of a page of them.
+_FEW, _MANY = 5, 500
+_BADLY = ("failed", "killed")
 # The names of what is kept of a run: in its folder, and in the store.
 _FILES = {"stdout": "stdout", "stderr": "stderr", "briefing": "briefing.txt"}
 
@@ -57,16 +66,21 @@ class Reading(Nodes):
     async def _counted(self, now: datetime) -> Row:
         """A page of agents at a time, so that others are served in between."""
         counts: Counter[str] = Counter()
+        names: set[str] = set()
         # What holds for the fleet as a whole stands in the limits of each of its agents.
         limits: Limits | Fleet = Fleet()
         after: str | None = ""
         while after is not None:
             page = await self.access.read(lambda store, after=after: store.overview(after=after, limit=_PAGE))  # type: ignore[misc]
             counts.update(agent_state(row, now) for row in page)
+            names.update(name for row in page for name in (row.agent.name, row.agent.address))
             limits = page[-1].agent.limits if page else limits
             after = page[-1].agent.name if len(page) == _PAGE else None
             await asyncio.sleep(0)
-        return await self.access.read(lambda store: _fleet(store, counts, limits, now))
+        told = await self.access.read(lambda store: _fleet(store, counts, limits, now))
+        pauses = await self.access.read(lambda store: store.pauses())
+        held = [pause for pause in pauses if (pause.until is None or pause.until > now) and _holds(pause, names)]
+        return {**told, "pauses": [pause_row(pause) for pause in held]}
 
     def _declared(self) -> tuple[object, object]:
         """What the fleet file says of itself, read again only when it has changed."""
@@ -81,17 +95,28 @@ class Reading(Nodes):
 
     async def agents(self, caller: Caller, *, after: str = "", limit: int = 100) -> Row:
         most, now = bounded(limit), self.clock()
-        rows = await self.access.read(lambda store: store.overview(after=after, limit=most + 1))
+        rows = await self.access.read(lambda store: store.overview(after=after, limit=most + 1, now=now))
         sources = await self.access.read(_sources)
+        asked = await self.access.read(one_offs)
+        ends = await self.access.read(lambda store: _ends(store, rows))
         more = rows[most - 1].agent.name if len(rows) > most else None
-        return listing((agent_row(row, now, sources) for row in rows[:most]), more)
+        told = []
+        for number, row in enumerate(rows[:most], 1):
+            told.append({**agent_row(row, now, sources), **_beside(row, asked, ends, now)})
+            if not number % _AT_ONCE:
+                await asyncio.sleep(0)
+        return listing(told, more)
 
     async def agent(self, caller: Caller, *, agent: str) -> Row:
         now = self.clock()
-        row = await self.access.read(lambda store: find_one(store, agent))
+        row = await self.access.read(lambda store: find_one(store, agent, now))
         sources = await self.access.read(_sources)
+        asked = await self.access.read(lambda store: _asked_of(store, row))
+        ends = await self.access.read(lambda store: _ends(store, [row]))
+        spent = await self.access.read(lambda store: spent_today(store, row, now))
         elsewhere = self.shared and row.run is not None and row.run.node not in (None, self.node)
-        return {**whole_agent_row(row, now, sources), "elsewhere": elsewhere, "shared": self.shared}
+        told = {**whole_agent_row(row, now, sources), **_beside(row, asked, ends, now)}
+        return {**told, "spent": spent, "elsewhere": elsewhere, "shared": self.shared}
 
     # ---- runs
 
@@ -165,7 +190,34 @@ def _sources(store: Store) -> dict[str, list[SourceRow]]:
     return found
 
 
+def _asked_of(store: Store, row: AgentRow) -> dict[str, list[datetime]]:
+    return one_offs(store, row.agent.name) | one_offs(store, row.agent.address)
+
+
+def _ends(store: Store, rows: Sequence[AgentRow]) -> dict[str, RunRow]:
+    """The last run of one agent; of many, of those that did not end well if it is among the newest. One read."""
+    alone = rows[0].agent.name if len(rows) == 1 else None
+    ended = {row.agent.name: row.standing.last_ended_at for row in rows if alone or row.standing.last_outcome in _BADLY}
+    newest = store.runs(agent=alone, before=NEWEST, limit=_FEW if alone else _MANY) if ended else []
+    return {run.agent: run for run in reversed(newest) if run.ended_at and run.ended_at == ended.get(run.agent)}
+
+
+def _beside(row: AgentRow, asked: Mapping[str, Sequence[datetime]], ends: Mapping[str, RunRow], now: datetime) -> Row:
+    """What the row of an agent alone does not tell: its next beat, and why its last run ended as it did."""
+    standing, run = row.standing, ends.get(row.agent.name)
+    beat = next_beat(row, asked, now)
+    last = {"outcome": standing.last_outcome, "ended_at": time_or_none(standing.last_ended_at)}
+    why = {"run": run.id if run else None, "reason": run.reason if run else ""}
+    return {"last": {**last, **why}, "next_beat": beat.row() if beat else None}
+
+
 # ---- the status
+
+
+def _holds(pause: Pause, names: AbstractSet[str]) -> bool:
+    """What holds an agent that is no longer in the fleet holds nobody."""
+    kind, _, name = pause.scope.partition(":")
+    return kind != "agent" or name in names
 
 
 def _fleet(store: Store, counts: Counter[str], limits: Limits | Fleet, now: datetime) -> Row:
@@ -176,8 +228,9 @@ def _fleet(store: Store, counts: Counter[str], limits: Limits | Fleet, now: date
             "agents": sum(counts.values()),
             "sessions": {"taken": taken[Pool.sessions], "of": limits.sessions},
             "workers": {"taken": taken[Pool.workers], "of": limits.workers},
+            "spent": fleet_spent(store, limits, now) if isinstance(limits, Limits) else None,
         },
-        "pauses": [pause_row(pause) for pause in store.pauses() if pause.until is None or pause.until > now],
+        "pauses": [],
         "counts": {state: counts[state] for state in STATES},
         "open_runs": [run_row(run) for run in open_runs],
         "outages": [source_row(source) for source in store.sources() if source.outage is not None],

@@ -17,8 +17,8 @@ from datetime import datetime
 
 from wakeful.control.base import NEWEST, Base, Target, find, readable
 from wakeful.control.callers import Caller, Claim, leave_to_others
-from wakeful.control.decided import decision_of
-from wakeful.control.rows import Row, time_or_none
+from wakeful.control.decided import last_event
+from wakeful.control.rows import Row, decision_row, numbers_of, time_or_none, verdict_of
 from wakeful.core.admission import admit
 from wakeful.core.codec import write_time
 from wakeful.core.errors import Mistake
@@ -157,14 +157,9 @@ def _answer_before(store: Store, item: int, target: Target | None) -> Answer:
 
 
 def _told_before(store: Store, wake: int, item: int | None) -> Answer:
-    row, known = store.wake(wake), decision_of(store, wake)
-    verdict = Verdict(
-        kind=VerdictKind(known["verdict"]),
-        guard=known["guard"],
-        reason=known["reason"],
-        numbers=known["numbers"],
-        until=row.retry_at if row else None,
-    )
+    row = store.wake(wake)
+    event = last_event(store, row) if row else None
+    known, verdict = decision_row(row, event), replace(verdict_of(row, event), until=row.retry_at if row else None)
     run, joined = known["run_id"], known["joined"]
     return Answer(item=item, duplicate=True, wake=wake, verdict=verdict, run=run, joined=joined, agent=known["agent"])
 
@@ -180,8 +175,9 @@ def reply(answer: Answer, caller: Caller, *, sent: bool = False) -> Row:
         "message_id": answer.item,
         "verdict": verdict.kind.value if verdict else None,
         "guard": (verdict.guard or None) if verdict else None,
-        "reason": verdict.reason if verdict else "",
-        "numbers": dict(verdict.numbers) if verdict else {},
+        # What waits out a failed try has no reason that whoever joins it could be told.
+        "reason": verdict.reason.removesuffix(": ") if verdict else "",
+        "numbers": numbers_of(verdict),
         "next_eligible": time_or_none(verdict.until) if verdict else None,
         "run_id": answer.run,
         "agent": answer.agent,

@@ -43,6 +43,14 @@ def time_or_none(moment: datetime | None) -> str | None:
     return None if moment is None else write_time(moment)
 
 
+def numbers_of(verdict: Verdict | None) -> Row:
+    """The numbers of a verdict; the core counts money in millionths of a dollar."""
+    told: Row = dict(verdict.numbers) if verdict else {}
+    if not str(told.get("unit", "")).endswith("usd"):
+        return told
+    return {name: value / MILLION if isinstance(value, (int, float)) else value for name, value in told.items()}
+
+
 def listing(items: Iterable[Row], next: object = None) -> Row:
     return {"items": list(items), "next": next}
 
@@ -199,6 +207,8 @@ def run_row(row: RunRow) -> Row:
         "shown": list(row.shown),
         "reason": row.reason,
         "admitted_at": write_time(row.admitted_at),
+        # Nobody said what it used: `usage` is what was set aside for it.
+        "estimated": row.estimated,
     }
 
 
@@ -243,7 +253,8 @@ def message_row(item: Item, now: datetime, shown_in: int | None = None, chain: R
         "run_id": item.by_run,
         "chain": chain,
         "snoozed_until": time_or_none(item.not_before) if snoozed else None,
-        "unread": item.state is State.open and item.shown != item.fingerprint,
+        # As `unread` of an agent counts it: what a run that failed was shown is put before the next one.
+        "unread": opened and not snoozed and (item.shown != item.fingerprint or item.unanswered > 0),
         "unanswered": item.unanswered,
         "source": item.source,
         "closed_at": time_or_none(item.closed_at),
@@ -289,12 +300,9 @@ def _attempt_row(attempt: Attempt) -> Row:
 
 
 def decision_row(wake: WakeRow | None, event: Event | None) -> Row:
-    """A verdict as it was reached: the event tells it whole, the wake as it stands now.
-
-    What joined another wake, or was withdrawn, was never put before the guards: its event has no verdict.
-    """
+    """A verdict as it was reached: the event tells it whole, the wake as it stands now."""
     told: Mapping[str, Any] = (event.fields if event else None) or {}
-    verdict = decode(Verdict, told["verdict"]) if "verdict" in told else _standing_verdict(wake)
+    verdict = verdict_of(wake, event)
     return {
         "wake_id": event.wake if event else wake.wake.id if wake else None,
         "agent": (event.agent if event else None) or (wake.wake.agent if wake else None),
@@ -303,7 +311,7 @@ def decision_row(wake: WakeRow | None, event: Event | None) -> Row:
         "verdict": verdict.kind.value,
         "guard": verdict.guard or None,
         "reason": verdict.reason,
-        "numbers": dict(verdict.numbers),
+        "numbers": numbers_of(verdict),
         "next_eligible": time_or_none(verdict.until),
         "at": write_time(event.at) if event else write_time(wake.wake.requested_at) if wake else None,
         "run_id": event.run if event else wake.run if wake else None,
@@ -313,7 +321,11 @@ def decision_row(wake: WakeRow | None, event: Event | None) -> Row:
     }
 
 
-def _standing_verdict(wake: WakeRow | None) -> Verdict:
+def verdict_of(wake: WakeRow | None, event: Event | None) -> Verdict:
+    """What joined another wake, or was withdrawn, was never put before the guards: its event has no verdict."""
+    told: Mapping[str, Any] = (event.fields if event else None) or {}
+    if "verdict" in told:
+        return decode(Verdict, told["verdict"])
     if wake is None:
         return Verdict(kind=VerdictKind.refuse, reason="the wake is gone")
     return Verdict(kind=VERDICTS[wake.state], guard=wake.guard, reason=wake.reason, until=wake.retry_at)
@@ -338,7 +350,7 @@ def opinion_row(opinion: Opinion) -> Row:
         "guard": opinion.guard,
         "verdict": verdict.kind.value if verdict else None,
         "reason": verdict.reason if verdict else "",
-        "numbers": dict(verdict.numbers) if verdict else {},
+        "numbers": numbers_of(verdict),
         "until": time_or_none(verdict.until) if verdict else None,
     }
 

@@ -12,6 +12,7 @@ from wakeful.control.callers import Caller
 from wakeful.control.moments import read_moment
 from wakeful.control.requests import Requests, origin_of, reply, scoped
 from wakeful.control.rows import Row, listing, task_row
+from wakeful.control.tainted import TASK, must_have
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.items import Kind, NewItem, Origin, Priority, State, read_priority
 from wakeful.core.wakes import ONE_OFF, Cause, Subject, Wake
@@ -81,6 +82,7 @@ class Tasking(Requests):
     ) -> Row:
         """A task for an agent, or for whoever has the role; an engine takes it as soon as somebody is free."""
         now = self.clock()
+        await self.access.read(lambda store: must_have(store, caller, TASK))
         if (agent is None) == (role is None):
             raise Mistake("a task is for an agent or for a role", "name one of them, and only one")
         if not title.strip():

@@ -128,9 +128,12 @@ def read_settings(written: Mapping[str, str | None]) -> dict[str, Any]:
             raise Mistake(f"{name}: expected one value, found {quoted(str(value))}", "write it as text")
         text = "" if value is None else str(value)
         try:
-            read |= known.read(text) if text.strip() else known.taken_back()
+            given = known.read(text) if text.strip() else known.taken_back()
         except Mistake as mistake:
             raise Mistake(f"{name}: {mistake.reason}", mistake.remedy) from None
+        if read.keys() & given.keys():
+            raise Mistake(f"{known.name} is said twice", "say each setting once")
+        read |= given
     return read
 
 

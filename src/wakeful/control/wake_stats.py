@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from wakeful.control.base import NEWEST, Base, Target, find, must_be_own
+from wakeful.control.base import Base, Target, find, must_be_own
 from wakeful.control.callers import Caller
 from wakeful.control.rows import Row, time_or_none
 from wakeful.core.guards import cooldown, minutes_per_day, wakes_per_day
@@ -18,9 +18,6 @@ from wakeful.core.wakes import Cause, Subject, Wake
 from wakeful.core.windows import day_of
 from wakeful.store.protocol import Store
 
-# The pairs of so many addresses are looked up, each by itself; and of those who asked last, whoever they are.
-MOST_PAIRED = 1_000
-LAST_ASKED = 200
 # Those that end with time alone; what else may stand in the way is for `why` to say.
 _PASSING = (cooldown, wakes_per_day, minutes_per_day)
 
@@ -48,22 +45,8 @@ def _stats(store: Store, target: Target, now: datetime) -> Row:
         "maxDailySessionMinutes": _plain(limits.minutes_per_day),
         "sessionMinutesToday": _plain(round(facts.seconds_today / 60, 1)),
         "nextEligible": time_or_none(max((found.until for found in objections if found.until), default=None)),
-        "pairs": _pairs(store, agent.address, day_of(now, ZoneInfo(agent.timezone))),
+        "pairs": store.pairs(agent.address, day_of(now, ZoneInfo(agent.timezone))),
     }
-
-
-def _pairs(store: Store, address: str, day: str) -> dict[str, int]:
-    """How often it and each other one woke one another today, whoever began."""
-    known = sorted({agent.address for agent in store.agents()} - {address})[:MOST_PAIRED]
-    asked = store.wakes(agent=address, before=NEWEST, limit=LAST_ASKED)
-    others = {*known, *(row.wake.sender or "" for row in asked if row.wake.cause is Cause.peer)}
-    totals = {other: store.total(_pair(address, other), day, "wakes") for other in sorted(others)}
-    return {other: wakes for other, wakes in totals.items() if wakes}
-
-
-def _pair(one: str, other: str) -> str:
-    """The scope under which the store adds up what two have in common."""
-    return "pair:" + "|".join(sorted((one, other)))
 
 
 def _plain(number: float) -> float | int:

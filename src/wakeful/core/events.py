@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     outage = "outage"
     restored = "restored"
     gone = "gone"
+    returned = "returned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ class Facts:
     moot: str | None = None
     pause: Pause | None = None
     wakes_by_run: int = 0
+    # How many wakes the agent whose run asks lets a run have; None where that agent is gone.
+    wakes_allowed: int | None = None
     last_peer_wake_at: datetime | None = None
     wakes_today: int = 0
     pair_wakes_today: int = 0

@@ -30,6 +30,9 @@ from wakeful.core.wakes import (
 )
 from wakeful.core.windows import inside_until, next_day, spread
 
+# Guards that object to who asks, and to nothing about who is asked: another's wake may pass where this one did not.
+ABOUT_SENDER = frozenset({"wakes_per_run", "wakes_per_pair", "chain"})
+
 Objection = Callable[[Wake, Facts, Limits], Verdict | None]
 
 # What was held back until midnight is let go over this long, not all at once.
@@ -75,13 +78,15 @@ def quiet_hours(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
 
 
 def wakes_per_run(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
-    if wake.cause is not Cause.peer or wake.by_run is None or facts.wakes_by_run < limits.wakes_per_run:
+    # The one guard that asks for the limit of the sender: all the others hold whoever is to be woken to its own.
+    limit = limits.wakes_per_run if facts.wakes_allowed is None else facts.wakes_allowed
+    if wake.cause is not Cause.peer or wake.by_run is None or facts.wakes_by_run < limit:
         return None
     return refuse(
         "wakes_per_run",
-        f"run {wake.by_run} has used its {limits.wakes_per_run} wakes",
+        f"run {wake.by_run} has used its {limit} wakes",
         used=facts.wakes_by_run,
-        limit=limits.wakes_per_run,
+        limit=limit,
     )
 
 

@@ -134,6 +134,7 @@ def _facts(past: Past, life: Life, wake: Wake, at: datetime) -> Facts:
         moot=_moot(life, wake, at),
         pause=_pause(past, agent, wake, at),
         wakes_by_run=len(past.by_run.get(wake.by_run or 0, set()) - {wake.id}),
+        wakes_allowed=_allowed(past, wake),
         last_peer_wake_at=_last_peer_wake(past, agent.address, wake.id),
         wakes_today=max(own.wakes - counted, 0),
         pair_wakes_today=max(past.total(past.pair(wake.sender, agent.address), day).wakes - counted, 0),
@@ -167,6 +168,12 @@ def _pause(past: Past, agent: Agent, wake: Wake, at: datetime) -> Pause | None:
     standing = [pause for pause in past.pauses.values() if pause.until is None or pause.until > at]
     held = [pause for pause in standing if pause.scope in scopes]
     return min(held, key=lambda pause: (scopes.index(pause.scope), pause.owner), default=None)
+
+
+def _allowed(past: Past, wake: Wake) -> int | None:
+    """The limit of the agent whose run asks, as it was declared and set then."""
+    asks = past.lives.get(past.ran.get(wake.by_run or 0, ""))
+    return None if asks is None or asks.removed else asks.agent.limits.wakes_per_run
 
 
 def _last_peer_wake(past: Past, address: str, but: int) -> datetime | None:
@@ -219,6 +226,8 @@ def _before(past: Past, life: Life, wake: Wake, at: datetime, since: datetime) -
         yield f"starts and peer wakes before {told} are not counted by burst and cooldown"
     if wake.by_run is not None and wake.by_run not in past.open:
         yield f"what run {wake.by_run} asked for before {told} is not counted"
+    if wake.by_run is not None and wake.by_run not in past.ran:
+        yield f"whose run {wake.by_run} was is not told: it is taken to have as many wakes as one of {agent.name}"
     state = agent.lifecycle.state(resolve(standing.position, agent.lifecycle).state)
     if standing.last_ended_at is None:
         yield f"no end of a run of {agent.name} is told: it is taken to stand at the start of its lifecycle"

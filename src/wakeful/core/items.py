@@ -3,7 +3,8 @@
 Laws:
 - An item is unshown while `fingerprint != shown`; `shown` moves only with the outcome of a run that saw it.
 - An item rings as peer, news or operator, or not at all; one generation of it asks for one wake.
-- A mirrored item (a file, an entry of a list) closes when its source no longer has it, never by a run.
+- A mirrored item (a file, an entry of a list) closes when its source no longer has it, never by a run. A lasting one
+  that comes back as it was opens again, and rings only if nobody has answered it.
 - A task's terminal states are immutable.
 """
 
@@ -157,3 +158,5 @@ class Observation:
     subject: str = ""
     body: str = ""
     not_before: datetime | None = None
+    # Its fingerprint is of it alone and of one moment: what comes back with the same one was never really gone.
+    lasting: bool = False

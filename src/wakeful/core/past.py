@@ -97,6 +97,8 @@ class Past:
         self.charged: dict[int, str] = {}
         # The peer wakes of each run that wait, or were charged once, whatever became of them.
         self.by_run: dict[int, set[int]] = defaultdict(set)
+        # Whose each run is, or was: what it asks for is bounded by that agent's limits.
+        self.ran: dict[int, str] = {}
         self.queue: dict[int, Queued] = {}
         # When the told past begins, where there was more before.
         self.since: datetime | None = None
@@ -209,7 +211,7 @@ class Past:
             fleet_day=day_of(event.at, ZoneInfo(agent.limits.fleet_timezone)),
             reserved=decode(Spend, reserved) if reserved else NOTHING,
         )
-        self.open[run] = opened
+        self.open[run], self.ran[run] = opened, name
         if life is not None and wake.cause in _BURSTING:
             life.starts[run] = event.at
         if opened.charged:

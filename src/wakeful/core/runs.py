@@ -1,7 +1,8 @@
 """A run, how it ended, and which of the four outcomes that is.
 
 Laws:
-- Exit 0 is done, or no_work if the result says so; anything else is failed; past the wall clock it is killed.
+- Exit 0 is done, or no_work if the result says so; anything else is failed; past the wall clock, or past what one run
+  may use, it is killed.
 - A structured result is believed before a text; a text says no_work only with its very first word.
 - A result can never turn a failed process into a done one.
 """
@@ -79,6 +80,8 @@ class Ending:
     exit_code: int | None = None
     signal: int | None = None
     timed_out: bool = False
+    # It was ended because it had used more than one run may: by how much, in words.
+    over_limit: str | None = None
     lost: bool = False
     # Its node was gone, and another one ended it.
     orphaned: bool = False
@@ -119,7 +122,9 @@ def says_no_work(text: str) -> bool:
 
 def read_outcome(ending: Ending) -> Outcome:
     """The one of four outcomes that an ending amounts to."""
-    if ending.by is not None or ending.timed_out or ending.lost or ending.orphaned:
+    if ending.by is not None or ending.over_limit is not None:
+        return Outcome.killed
+    if ending.timed_out or ending.lost or ending.orphaned:
         return Outcome.killed
     if ending.exit_code != 0:
         return Outcome.failed
@@ -150,6 +155,8 @@ def describe(ending: Ending) -> str:
     result = ending.result
     if ending.by is not None:
         return f"ended by {ending.by}" + (": its lease was not renewed in time" if ending.by == FENCING else "")
+    if ending.over_limit is not None:
+        return f"ended at its limit: {ending.over_limit}"
     if ending.timed_out:
         return "ran past its wall clock"
     if ending.orphaned:

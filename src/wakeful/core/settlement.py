@@ -3,7 +3,8 @@
 Laws:
 - A beat moves the position and the next due instant, and settles the inbox it was shown.
 - An inbox run never moves the position; a task run moves only its tasks.
-- failed and killed hold. An end that we brought about ourselves counts against nobody.
+- failed and killed hold. An end that we brought about ourselves counts against nobody; one at a limit, of time or of
+  spending, does.
 - A run that was lost with its node counts. Where it is the first loss in a row it is tried again at once, for most
   often it was not the run's fault; so is one that was fenced, which counts for nothing.
 - A quota that is used up is waited out; broken configuration or credentials are parked, not retried.
@@ -18,12 +19,14 @@ from zoneinfo import ZoneInfo
 from wakeful.core.agents import Agent
 from wakeful.core.budgets import Bill, over_limit, remember, settle_spend
 from wakeful.core.cadence import next_beat
+from wakeful.core.guards import RELEASE
 from wakeful.core.items import State
 from wakeful.core.lifecycle import Kind, Lifecycle, advance, resolve
 from wakeful.core.retries import delay, retry_or_bury
 from wakeful.core.runs import FENCING, Ending, ErrorClass, Outcome, Run, describe, is_attempt, read_outcome
 from wakeful.core.standing import Standing
 from wakeful.core.wakes import Pause, Subject, agent_scope
+from wakeful.core.windows import spread
 
 INBOX_RETRIES = 3
 QUOTA_HOLD = timedelta(minutes=30)
@@ -80,7 +83,7 @@ def settle(
 
 def _told(ending: Ending, agent: Agent) -> str:
     """Why it ended as it did; and of one that used more than a run may, that it did."""
-    usage = ending.result.usage if ending.result else None
+    usage = ending.result.usage if ending.result and ending.over_limit is None else None
     over = over_limit(usage, agent.limits) if usage is not None else None
     return "; ".join(part for part in (describe(ending), over) if part)
 
@@ -138,7 +141,7 @@ def _inbox_retry(run: Run, ending: Ending, outcome: Outcome, agent: Agent, now: 
         return None
     kind = _class_of(ending)
     if kind is ErrorClass.quota:
-        return _quota_until(ending, now)
+        return _quota_until(ending, now) + spread(agent.name, RELEASE)
     if kind in (ErrorClass.config, ErrorClass.auth) or run.attempt > INBOX_RETRIES:
         return None
     return now + delay(agent.retries, run.attempt, f"inbox:{run.wake}")
@@ -180,7 +183,8 @@ def settle_task(
         later = now if at_once else now + delay(agent.retries, 1)
         return TaskFate(outcome=outcome, state=State.pending, attempts=attempts, error=error, not_before=later)
     if kind is ErrorClass.quota:
-        until = _quota_until(ending, now)
+        # Not all who share a quota at one instant: as the guard lets go what its pause has held.
+        until = _quota_until(ending, now) + spread(agent.name, RELEASE)
         return TaskFate(outcome=outcome, state=State.pending, attempts=attempts, error=error, not_before=until)
     if kind in (ErrorClass.config, ErrorClass.auth):
         return TaskFate(outcome=outcome, state=State.blocked, attempts=attempts + 1, error=f"{kind}: {error}")
@@ -206,6 +210,9 @@ def _first_loss(ending: Ending, losses: int) -> bool:
 def _class_of(ending: Ending) -> ErrorClass | None:
     if ending.out_of_memory:
         return ErrorClass.memory
+    if ending.over_limit is not None:
+        # Whatever else it wrote, it is for this that it was ended.
+        return None
     return ending.result.error_class if ending.result else None
 
 

@@ -77,6 +77,8 @@ class Loop:
         self._draining = False
         self._turning = asyncio.Lock()
         self._takings: set[asyncio.Task[Any]] = set()
+        # Something was claimed beside us, and whether it was committed is not known.
+        self._missed = False
         self._jumped = False
         self.nudge = Nudge()
         self.turns = 0
@@ -99,11 +101,12 @@ class Loop:
             async with self._turning:
                 next_at = await self.turn()
             self.away = ""
-            if await self._rest(next_at):
+            if await self._rest(next_at) or self._missed:
                 await self._resync()
 
     async def _resync(self) -> None:
         """After a failure of ours, and now and then: a claim may have been committed without our hearing of it."""
+        self._missed = False
         self._conductor.look_for(await self._access.read(lambda store: store.runs(open=True, limit=1_000_000)))
 
     async def only_settle(self) -> None:
@@ -193,7 +196,13 @@ class Loop:
             orders[:] = self._claim(store, now)
 
         async def take() -> T:
-            answer = await write(claim)
+            try:
+                answer = await write(claim)
+            except Exception:
+                # It may have been written for all that, and then what it claimed is ours.
+                self._missed = bool(orders)
+                self.nudge.ring()
+                raise
             self._begin(orders, asked)
             return answer
 

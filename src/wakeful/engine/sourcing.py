@@ -1,13 +1,15 @@
 """What is pending outside, mirrored into the store: the sources that the fleet declares, as long as they are ours.
 
 Laws:
-- Where nodes share the store, one of them tends a source, under a lease. Whoever has lost it says no more of it.
+- Where nodes share the store, one of them tends a source, under a lease. Whoever has lost it says no more of it. Where
+  it was another's in between, or another told of a run's doings, it is begun anew: what was seen before is not told.
 - What was seen sooner never undoes what was seen later, whoever saw it, and whichever of them reaches us first.
 - What was seen is acknowledged when the store has it. A store that is away is waited for.
 - Before the end of a run is told there is a look at the sources of what it was shown, so that what the agent did to its
   own things is not news to it; at those that another node tends too. That takes 2 s at most, and a run that was shown
   nothing of the kind pays nothing.
-- What nobody declares any more is closed. Of an agent that is only switched off it stays as it is.
+- What nobody declares any more is closed. Of an agent that is only switched off it stays as it is. What another node
+  tends is its own, whatever our fleet file says.
 - A pause of anything is no matter of ours: what is pending is seen, and rings when it may.
 """
 
@@ -15,8 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import timedelta
 from functools import partial
@@ -25,9 +26,12 @@ from typing import Any
 from wakeful.core.agents import Agent, Fleet
 from wakeful.core.errors import Busy, Stale
 from wakeful.core.items import Observation
+from wakeful.core.ledger import Edges
+from wakeful.core.outages import same_reason
 from wakeful.engine.absence import FIRST_REST, LONGEST_REST, outwait
 from wakeful.engine.clock import Clock, Nudge
 from wakeful.engine.conduct import Conducted, mirrored
+from wakeful.engine.glancing import GLANCE, Glances, Name
 from wakeful.engine.presence import LEASE
 from wakeful.engine.services import Lasting
 from wakeful.sources.protocol import Batch, Declared, Hints, Source
@@ -37,13 +41,9 @@ log = logging.getLogger("wakeful.engine")
 
 # Between two words of ours that we are still there; where nobody else is, only an edit is waited for.
 TEND, ALONE = timedelta(seconds=5), timedelta(hours=1)
-# Seconds for a look at the end of a run.
-GLANCE = 2.0
-# Seconds between two reasons for one outage.
+# Seconds between two lines of a log on one outage.
 REPEATED = 60.0
 
-# What it is called and whose it is: as the store knows it.
-Name = tuple[str, str]
 Sources = Callable[[Sequence[Agent], Hints], Sequence[Declared]]
 
 
@@ -54,21 +54,34 @@ def no_sources(agents: Sequence[Agent], hints: Hints) -> Sequence[Declared]:
 class Tended:
     """One source, while it is ours."""
 
-    def __init__(self, declared: Declared, access: Access, clock: Clock, node: str | None) -> None:
+    def __init__(
+        self,
+        declared: Declared,
+        access: Access,
+        clock: Clock,
+        node: str | None,
+        tenure: int | None,
+        told: Callable[[], None],
+    ) -> None:
+        """`told` is called when it is no longer ours, or not in this tenure."""
         self.declared = declared
+        self.tenure = tenure
         self._access = access
         self._clock = clock
         self._node = node
+        self._told_lost = told
         self._source = declared.make()
         self._following = Lasting(f"{declared.source} of {declared.agent}", self._follow)
         self._one_at_a_time = asyncio.Lock()
         self._taken = 0
         self._over = False
-        # Another node has it.
+        # Another node has it, or had a word to say of it.
         self.lost = False
-        # Why it cannot be read, while it cannot.
+        # What was told last.
+        self._last: Batch | None = None
+        # Why it cannot be read, while it cannot, as it was logged.
         self._outage = ""
-        self._said_at = 0.0
+        self._logged_at = 0.0
 
     async def begin(self) -> None:
         await self._following.start()
@@ -92,9 +105,9 @@ class Tended:
                 if self.lost:
                     return
 
-    async def look(self) -> bool:
+    async def look(self, glances: Glances, until: float) -> bool:
         """At the end of a run. Whether it is ours to look at."""
-        batch = await _glance(self._source)
+        batch = await glances.take((self.declared.source, self.declared.agent), self._source.look, until)
         if batch is not None:
             await self._tell(batch)
         return not self.lost
@@ -109,36 +122,44 @@ class Tended:
     async def _told(self, batch: Batch) -> bool:
         """Whether that is done with; False while the store is away."""
         async with self._one_at_a_time:
-            if not (self._over or self.lost) and batch.taken > self._taken and not self._repeats(batch):
+            if not (self._over or self.lost) and batch.taken > self._taken:
                 try:
-                    await self._access.write(partial(self._observe, batch))
+                    await self._observe(batch)
                 except Busy:
                     return False
                 except Stale as refused:
-                    log.warning("%s of %s is tended by another: %s", self.declared.source, self.declared.agent, refused)
+                    log.info("%s of %s is ours no more, or anew: %s", batch.source, batch.agent, refused)
                     self.lost = True
+                    self._told_lost()
                     return True
-                self._taken = batch.taken
+                self._taken, self._last = batch.taken, batch
                 self._say(batch)
             await self._source.acknowledge(batch)
         return True
 
-    def _repeats(self, batch: Batch) -> bool:
-        """Whether it is the outage that was told a moment ago, in other words: a program may say the time in them."""
-        return batch.outage and bool(self._outage) and self._clock.elapsed() - self._said_at < REPEATED
+    async def _observe(self, batch: Batch) -> None:
+        # What was told before is told once more, to a store that most often has it, or an outage has other words for its
+        # reason, the time maybe: nobody need hear of that.
+        again = self._last is not None and (batch == self._last or batch.outage and self._last.outage)
+        found = await self._access.write(partial(self._observed, batch), quiet=again)
+        if again and (found.new or found.changed or found.gone):
+            self._access.tell()
 
-    def _observe(self, batch: Batch, store: Store) -> None:
+    def _observed(self, batch: Batch, store: Store) -> Edges:
         now = self._clock.now()
-        store.observe(batch.source, batch.agent, batch.observed, now, node=self._node, why=batch.why)
+        fenced: dict[str, Any] = {"node": self._node, "tenure": self.tenure, "why": batch.why}
+        return store.observe(batch.source, batch.agent, batch.observed, now, **fenced)
 
     def _say(self, batch: Batch) -> None:
-        """Once when it begins and once when it is over, whatever is found to be wrong in between."""
-        if batch.outage and not self._outage:
-            log.warning("%s of %s cannot be read: %s", batch.source, batch.agent, batch.why)
-        elif self._outage and not batch.outage:
+        """When it begins, when the reason is another one, not more than once a minute, and when it is over."""
+        now, before = self._clock.elapsed(), self._outage
+        if batch.outage:
+            if not before or (not same_reason(batch.why, before) and now - self._logged_at >= REPEATED):
+                log.warning("%s of %s cannot be read: %s", batch.source, batch.agent, batch.why)
+                self._outage, self._logged_at = batch.why, now
+        elif before:
             log.info("%s of %s can be read again", batch.source, batch.agent)
-        self._outage = batch.why if batch.outage else ""
-        self._said_at = self._clock.elapsed()
+            self._outage = ""
 
 
 class Sourcing:
@@ -165,7 +186,13 @@ class Sourcing:
         self._one_at_a_time = asyncio.Lock()
         self._adopted: tuple[Fleet | None] | None = None
         self._declared: dict[Name, Declared] = {}
+        self._switched_off: set[str] = set()
         self._tended: dict[Name, Tended] = {}
+        # Some that we do not declare are another node's.
+        self._left = False
+        self._glances = Glances()
+        # Those of other nodes that could not be read from here.
+        self._unread: dict[Name, tuple[Declared, Source]] = {}
         self._begun = False
         self._nudge = Nudge()
 
@@ -184,7 +211,9 @@ class Sourcing:
         await asyncio.gather(*(each.rest() for each in self._tended.values()))
 
     async def close(self) -> None:
-        await self._drop(self._tended)
+        await asyncio.gather(self._glances.close(), self._drop(self._tended))
+        await asyncio.gather(*(source.stop() for _, source in self._unread.values()))
+        self._unread.clear()
 
     def edited(self) -> None:
         """Another fleet was adopted."""
@@ -193,7 +222,7 @@ class Sourcing:
     async def _keep(self) -> None:
         while True:
             await self.adopt()
-            await self._nudge.wait(TEND if self._shared and self._declared else ALONE)
+            await self._nudge.wait(TEND if self._shared and (self._declared or self._left) else ALONE)
 
     # -- which are ours -----------------------------------------------------------------------------------------
     async def adopt(self) -> None:
@@ -201,39 +230,51 @@ class Sourcing:
         async with self._one_at_a_time:
             if self._adopted != (fleet := self._fleet(),):
                 await self._declare(fleet)
+            elif self._left:
+                await self._abandon()
             ours = await self._ours()
-            await self._drop(name for name, each in self._tended.items() if name not in ours or each.lost)
-            for name in ours - self._tended.keys():
-                node = self._node if self._shared else None
-                tended = self._tended[name] = Tended(self._declared[name], self._access, self._clock, node)
+            await self._drop(
+                name
+                for name, each in self._tended.items()
+                if each.lost or name not in ours or each.tenure != ours[name]
+            )
+            for name in ours.keys() - self._tended.keys():
+                tended = self._tended[name] = self._new(self._declared[name], ours[name])
                 if self._begun:
                     await tended.begin()
+
+    def _new(self, declared: Declared, tenure: int | None) -> Tended:
+        node = self._node if self._shared else None
+        return Tended(declared, self._access, self._clock, node, tenure, self._nudge.ring)
 
     async def _declare(self, fleet: Fleet | None) -> None:
         # Without a fleet that can be read, what was declared last is at work.
         agents = await self._access.read(lambda store: store.agents()) if fleet is None else fleet.agents
         self._declared = {(each.source, each.agent): each for each in self._of(agents)}
         await self._drop(name for name, each in self._tended.items() if each.declared != self._declared.get(name))
-        await self._abandon({agent.address for agent in agents if not agent.enabled})
+        self._switched_off = {agent.address for agent in agents if not agent.enabled}
+        await self._abandon()
         # Only now: what failed half-way is done again.
         self._adopted = (fleet,)
 
-    async def _abandon(self, switched_off: set[str]) -> None:
+    async def _abandon(self) -> None:
         def known(store: Store) -> set[Name]:
             return {*store.mirrored_sources(), *((row.source, row.agent) for row in store.sources())}
 
-        left = await self._access.read(known) - self._declared.keys()
-        gone = sorted(name for name in left if name[1] not in switched_off)
-        if gone:
-            await self._access.write(lambda store: store.abandon(gone, self._clock.now()))
+        unknown = await self._access.read(known) - self._declared.keys()
+        gone = sorted(name for name in unknown if name[1] not in self._switched_off)
+        self._left = bool(gone and await self._access.write(partial(self._abandoned, gone), quiet=self._left))
 
-    async def _ours(self) -> AbstractSet[Name]:
+    def _abandoned(self, gone: Sequence[Name], store: Store) -> list[Name]:
+        return store.abandon(gone, self._clock.now(), node=self._node)
+
+    async def _ours(self) -> Mapping[Name, int | None]:
         names = list(self._declared)
         if not self._shared or not names:
-            return set(names)
+            return dict.fromkeys(names)
         return await self._access.write(partial(self._tend, names), quiet=True)
 
-    def _tend(self, names: Sequence[Name], store: Store) -> AbstractSet[Name]:
+    def _tend(self, names: Sequence[Name], store: Store) -> Mapping[Name, int]:
         return store.tend(names, self._node, self._clock.now(), LEASE)
 
     async def _drop(self, names: Iterable[Name]) -> None:
@@ -257,36 +298,42 @@ class Sourcing:
                 log.error("what run %d was shown could not be looked at", conducted.run, exc_info=trouble)
 
     async def _look(self, name: Name, things: set[str]) -> None:
-        tended = self._tended.get(name)
-        if tended is not None and await tended.look():
+        until = asyncio.get_running_loop().time() + GLANCE
+        tended, declared = self._tended.get(name), self._declared[name]
+        if tended is not None and await tended.look(self._glances, until):
             return
         if self._shared:
-            await self._amend(self._declared[name], things)
+            await self._amend(declared, things, until)
 
-    async def _amend(self, declared: Declared, things: set[str]) -> None:
+    async def _amend(self, declared: Declared, things: set[str], until: float) -> None:
         """Another node tends it: of what the run was shown, and of nothing else, it is told what is seen from here."""
-        source = declared.make()
-        try:
-            batch = await _glance(source)
-        finally:
-            await source.stop()
+        name = declared.source, declared.agent
+        batch = await self._glances.take(name, partial(self._seen_from_here, declared), until)
         seen = [thing for thing in (batch.observed or () if batch else ()) if thing.external_id in things]
         if seen:
             amend = partial(self._amended, declared, seen)
             await outwait(partial(self._access.write, amend, quiet=True))
 
+    async def _seen_from_here(self, declared: Declared) -> Batch:
+        """One that could not be read is kept: a look of it may hang, and while it does there is no second."""
+        name = declared.source, declared.agent
+        made, source = self._unread.pop(name, (declared, None))
+        if source is None or made != declared:
+            if source is not None:
+                await source.stop()
+            source = declared.make()
+        batch: Batch | None = None
+        try:
+            batch = await source.look()
+            return batch
+        finally:
+            if batch is not None and batch.outage:
+                self._unread[name] = declared, source
+            else:
+                await source.stop()
+
     def _amended(self, declared: Declared, seen: Sequence[Observation], store: Store) -> None:
         store.amend(declared.source, declared.agent, seen, self._clock.now())
-
-
-async def _glance(source: Source) -> Batch | None:
-    """A look for which the end of a run waits; None when it took too long."""
-    try:
-        async with asyncio.timeout(GLANCE):
-            return await source.look()
-    except TimeoutError:
-        log.info("%s of %s took too long for a look at the end of a run", source.name, source.agent)
-        return None
 
 
 def _shown(run: int, store: Store) -> dict[Name, set[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
+from wakeful.core.endpoints import read_endpoint
 from wakeful.core.errors import Mistake
 from wakeful.core.snapshots import SHAPES, is_snapshot, read_snapshot
 from wakeful.fleet import diagnostics
@@ -27,11 +28,11 @@ KINDS = {**{scheme: shape for scheme, (shape, _, _) in SOURCES.items()}, **SHAPE
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # A password that was not written as it must be may hold anything, also what would end it.
 USER = re.compile(r"//.*@", re.DOTALL)
-PASSWORD = re.compile(r"(password\s*=)[^&]*", re.IGNORECASE)
+PASSWORD = re.compile(r"((?:password|token)\s*=)[^&]*", re.IGNORECASE)
 
 
 def quoted(written: str) -> str:
-    """Addresses may hold a password; it is not shown."""
+    """Addresses may hold a password, or a token where its name belongs; neither is shown."""
     return diagnostics.quoted(PASSWORD.sub(r"\1…", USER.sub("//…@", written[:1_000])))
 
 
@@ -64,20 +65,31 @@ def _snapshot(written: str) -> str:
         snapshot = read_snapshot(written)
     except Mistake as mistake:
         raise Mistake(f"{shown}: {mistake.reason}", mistake.remedy) from None
-    if snapshot.token is not None:
-        try:
-            environment(snapshot.token)
-        except Mistake:
-            # What stands there may be the token itself.
-            remedy = "write #token=ENV_NAME and put the token into that variable"
-            raise Mistake(f"{shown}: the option token names no variable", remedy) from None
+    _check_token(snapshot.token, shown)
     return written
+
+
+def _check_token(token: str | None, shown: str) -> None:
+    if token is None:
+        return
+    try:
+        environment(token)
+    except Mistake:
+        # What stands there may be the token itself.
+        remedy = "write #token=ENV_NAME and put the token into that variable"
+        raise Mistake(f"{shown}: the option token names no variable", remedy) from None
 
 
 def endpoint(written: str) -> str:
     parts = _split(written)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Mistake(f"expected an address of http or https, found {quoted(written)}", "write http://HOST:PORT/PATH")
+    shown = quoted(written.partition("#")[0])
+    try:
+        found = read_endpoint(written)
+    except Mistake as mistake:
+        raise Mistake(f"{shown}: {mistake.reason}", mistake.remedy) from None
+    _check_token(found.token, shown)
     return written
 
 

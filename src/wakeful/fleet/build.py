@@ -17,7 +17,7 @@ from wakeful.core.agents import LIVE_POLICIES, Agent, Fleet, Limits, RetryPolicy
 from wakeful.core.cadence import Cadence
 from wakeful.core.errors import Mistake
 from wakeful.core.lifecycle import SINGLE
-from wakeful.fleet.clashes import check_clashes
+from wakeful.fleet.clashes import check_clashes, warn_sessions
 from wakeful.fleet.diagnostics import Notes, quoted
 from wakeful.fleet.folder import Folder
 from wakeful.fleet.keys import BY_NAME, CHOICES, FLEET_BUDGETS, RUNNERS, Part
@@ -61,6 +61,7 @@ class _Build:
         for block in self.draft.agents:
             agents.extend(self._agents(block))
         check_clashes(self.draft.agents, self._replicas, self.notes, MOST_AGENTS)
+        warn_sessions(self.draft.agents, agents, self.notes)
         self._tell_silent()
         if self.notes.errors or self.folder.errors:
             return None

@@ -1,10 +1,13 @@
-"""Names that would mean two agents: an address, an agent and a replica never share one."""
+"""Names that would mean two agents: an address, an agent and a replica never share one.
+
+A tmux session that two agents share is a warning: they would type into the same pane while the other is at work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from wakeful.fleet.diagnostics import Notes
+from wakeful.core.agents import Agent, Runner
+from wakeful.fleet.diagnostics import Notes, quoted
 from wakeful.fleet.names import LONGEST_NAME
 from wakeful.fleet.tree import Block
 
@@ -31,3 +34,24 @@ def check_clashes(blocks: list[Block], replicas: Callable[[Block], int], notes: 
                 f"{other.name.text} is an agent and also replica {number} of {name} (line {earlier.name.line})",
                 "rename one of them",
             )
+
+
+def warn_sessions(blocks: list[Block], agents: Sequence[Agent], notes: Notes) -> None:
+    """Said once of each session, at the last agent that would share it."""
+    sharing: dict[str, list[Agent]] = {}
+    for agent in agents:
+        if agent.runner is Runner.tmux and agent.target and agent.enabled:
+            sharing.setdefault(agent.target, []).append(agent)
+    places = {block.name.text: block for block in blocks}
+    for session, crew in sharing.items():
+        if len(crew) < 2:
+            continue
+        block = places[crew[-1].address]
+        more = f" and {len(crew) - 2} more" if len(crew) > 2 else ""
+        names = f"{crew[0].name}{',' if more else ' and'} {crew[1].name}{more}"
+        one = len({agent.address for agent in crew}) == 1
+        notes.warn(
+            block.entries["TMUX"].value if "TMUX" in block.entries else block.name,
+            f"{names} share the tmux session {quoted(session)}: each would type while another is at work",
+            "remove REPLICAS, or declare agents with a session each" if one else "give each a session of its own",
+        )

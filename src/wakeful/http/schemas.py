@@ -86,6 +86,7 @@ class Stuck(Query):
 class Why(Query):
     cause: str = "timer"
     at: str | None = None
+    sender: Name | None = None
 
 
 class Forecast(Query):

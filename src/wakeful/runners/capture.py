@@ -7,11 +7,16 @@ put in order when the run has ended, with a line between them that says how much
 from __future__ import annotations
 
 import os
+from typing import Any
+
+from wakeful.runners.redaction import Redactor
+from wakeful.runners.whole import write_bytes
 
 _MARKER = b"\n[... %d bytes left out ...]\n"
 # Room for the longest marker, so that the file never grows beyond its limit.
 _MARKER_ROOM = 64
 _LEAST = 1024
+_MOST_OF_A_FILE = 2 * 1024 * 1024
 
 
 class Capture:
@@ -51,6 +56,10 @@ class Capture:
     def left_out(self) -> int:
         return max(self.total - self.head - self.ring, 0)
 
+    def told(self) -> dict[str, Any]:
+        """As the exit record tells of it."""
+        return {"bytes": self.total, "left_out": self.left_out, "error": self.error}
+
     def close(self) -> None:
         if self.file < 0:
             return
@@ -79,3 +88,13 @@ class Capture:
             if not sent:
                 break
             start += sent
+
+
+def redact_file(path: str, secrets: list[str]) -> None:
+    """Of a plain file only; what a link leads to is not ours to change."""
+    if not secrets or not os.path.isfile(path) or os.path.islink(path):
+        return
+    redactor = Redactor(secrets)
+    with open(path, "rb") as file:
+        clean = redactor.feed(file.read(_MOST_OF_A_FILE)) + redactor.flush()
+    write_bytes(path, clean)

@@ -241,6 +241,8 @@ class Carrier:
             "grace": agent.kill_grace,
             "leased_until": leased_until,
             "fence": self._fence,
+            "most_usd": agent.limits.usd_per_run,
+            "most_tokens": agent.limits.tokens_per_run,
             "secrets": secret_values(agent, self._around.base, token),
         }
         definition = self._definition(agent)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from wakeful.core.agents import Limits
+from wakeful.core.budgets import over_limit
 from wakeful.core.results import combine, read_output, read_result
 from wakeful.core.runs import Ending, ErrorClass, Result
+from wakeful.core.standing import Spend
 from wakeful.runners.guardian import RECORD_VERSION
 from wakeful.runners.protocol import EXIT, RESULT, STDERR, STDOUT
 
@@ -20,6 +24,7 @@ MOST_OUTPUT = 8 * 1024 * 1024
 TAIL = 4_000
 
 LOST = Ending(lost=True)
+UNTOLD = "it used more than a run may"
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
@@ -43,16 +48,40 @@ def read_ending(folder: Path) -> Ending:
         result = Result(error=str(record["error"]), error_class=ErrorClass.config)
     elif result is None and record.get("exit_code") != 0:
         result = _last_words(folder)
+    over, used = _over_limit(record.get("over_limit"))
+    if used is not None:
+        result = _with_usage(result, used)
     return Ending(
         exit_code=record.get("exit_code"),
         signal=record.get("signal"),
         timed_out=bool(record.get("timed_out")),
+        over_limit=over,
         out_of_memory=bool(record.get("out_of_memory")),
         by=record.get("by"),
         output=output[:TAIL] if len(output) <= TAIL else f"{output[: TAIL // 2]}\n…\n{output[-TAIL // 2 :]}",
         result=result,
         elapsed=timedelta(seconds=float(record.get("elapsed") or 0)),
     )
+
+
+def _over_limit(told: Any) -> tuple[str | None, Spend | None]:
+    """What a run was ended for having used, and that; of a record that tells it otherwise, only that it was."""
+    if not told:
+        return None, None
+    try:
+        used, most = (told[name] for name in ("used", "limits"))
+        spent = Spend(usd=int(used.get("usd", 0)), tokens=int(used.get("tokens", 0)))
+        limits = Limits(usd_per_run=most.get("usd"), tokens_per_run=most.get("tokens"))
+        return over_limit(spent, limits) or UNTOLD, spent
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return UNTOLD, None
+
+
+def _with_usage(result: Result | None, used: Spend) -> Result:
+    """What its guardian read is not lost with a file that it was ended in the middle of writing."""
+    told = (result.usage if result else None) or used
+    least = Spend(usd=max(told.usd, used.usd), tokens=max(told.tokens, used.tokens))
+    return replace(result or Result(), usage=least)
 
 
 def _result(folder: Path) -> Result | None:

@@ -1,4 +1,4 @@
-"""The guardian of one run: it owns the process tree, the wall clock, the output and the exit record.
+"""The guardian of one run: it owns the process tree, the wall clock, the meter, the output and the exit record.
 
 Laws:
 - It outlives whoever asked for the run, and ends only when nothing of the run is alive.
@@ -21,18 +21,19 @@ import time
 from typing import Any
 
 from wakeful.runners.cage import PREFIX, Cage, Mounts
-from wakeful.runners.capture import Capture
+from wakeful.runners.capture import Capture, redact_file
 from wakeful.runners.kernel import Alarm, be_called, die_with_parent, inherit_orphans
 from wakeful.runners.lease import FENCING, Lease, veto
+from wakeful.runners.meter import Meter
 from wakeful.runners.processes import boot_id, descendants, is_zombie, signal_all, start_time
 from wakeful.runners.redaction import Redactor
-from wakeful.runners.whole import create_whole, now, write_bytes, write_whole
+from wakeful.runners.tally import Tally
+from wakeful.runners.whole import create_whole, now, write_whole
 
 RECORD_VERSION = 1
 # The usual limit on the processes of a run, set before there is one.
 PROCESSES = 512
 _CHUNK = 256 * 1024
-_MOST_RESULT = 2 * 1024 * 1024
 # Suspended time does not count in a poll: we look at the clock this often, in seconds. The end of a lease rings itself.
 _LOOK = 10.0
 # From the process that was to become the agent, in place of a reason.
@@ -96,6 +97,7 @@ class Guardian:
         self.error: str | None = None
         self.by: str | None = None
         self.timed_out = False
+        self.over_limit: dict[str, Any] | None = None
         self.fenced = False
         self.leftovers = 0
         self.gone = False
@@ -159,6 +161,7 @@ class Guardian:
         self.steps["asked"] = order["asked"]
         self.step("taken")
         self.lease = Lease(self.folder, order["leased_until"], order["fence"])
+        self.meter, self.tally = Meter(self.path("result.json"), order["most"]), Tally()
         if not self._claim():
             self.dismiss()
             return
@@ -177,7 +180,8 @@ class Guardian:
         self._execute()
         self._watch()
         self._finish_output()
-        self._redact_result()
+        # The result file is the agent's own, but others will read it.
+        redact_file(self.path("result.json"), self.order["secrets"])
         self._record()
 
     def _end_all(self) -> None:
@@ -247,7 +251,7 @@ class Guardian:
             self._look_at_the_clock()
 
     def _patience(self) -> float:
-        until = min(self.deadline, self.kill_at or float("inf"))
+        until = min(self.deadline, self.meter.look_at) if self.kill_at is None else min(self.deadline, self.kill_at)
         return max(min(until - now(), _LOOK), 0.0)
 
     def _heed(self) -> None:
@@ -288,6 +292,10 @@ class Guardian:
         if moment >= self.deadline:
             self.deadline = float("inf")
             self.timed_out = self.status is None
+            self._end(at_once=False)
+        if self.kill_at is None and self.meter.is_over(moment, self.tally.tokens):
+            self._reap()  # it may have gone by itself
+            self.over_limit = self.meter.over if self.status is None else None
             self._end(at_once=False)
         if self.kill_at is not None and moment >= self.kill_at:
             # Again, until nothing is left: a fork may have slipped through the last sweep.
@@ -331,6 +339,8 @@ class Guardian:
             data = os.read(stream, _CHUNK)
         except BlockingIOError:
             return True
+        if stream == self.out and "tokens" in self.meter.limits:
+            self.tally.hear(data)
         redactor = self.redactors.get(stream)
         self.captures[stream].write(redactor.feed(data) if redactor else data)
         return bool(data)
@@ -348,16 +358,6 @@ class Guardian:
             os.close(stream)
             capture.close()
 
-    def _redact_result(self) -> None:
-        """The result file is the agent's own, but others will read it."""
-        path = self.path("result.json")
-        if not self.order["secrets"] or not os.path.isfile(path) or os.path.islink(path):
-            return
-        redactor = Redactor(self.order["secrets"])
-        with open(path, "rb") as file:
-            clean = redactor.feed(file.read(_MOST_RESULT)) + redactor.flush()
-        write_bytes(path, clean)
-
     def _record(self) -> None:
         self.step("recorded")
         status = self.status
@@ -370,6 +370,7 @@ class Guardian:
             "exit_code": os.WEXITSTATUS(status) if status is not None and not signalled else None,
             "signal": os.WTERMSIG(status) if status is not None and signalled else None,
             "timed_out": self.timed_out,
+            "over_limit": self.over_limit,
             "by": self.by,
             "fenced": self.fenced,
             "error": self.error,
@@ -378,14 +379,10 @@ class Guardian:
             "elapsed": self.steps.get("exited", now()) - self.steps.get("executed", now()),
             "ended_at": time.time(),
             "steps": self.steps,
-            "output": {os.path.basename(capture.path): _told(capture) for capture in self.captures.values()},
+            "output": {os.path.basename(capture.path): capture.told() for capture in self.captures.values()},
             "rusage": {} if usage is None else _rusage(usage),
         }
         write_whole(self.path("exit.json"), record, sync=True)
-
-
-def _told(capture: Capture) -> dict[str, Any]:
-    return {"bytes": capture.total, "left_out": capture.left_out, "error": capture.error}
 
 
 def _rusage(usage: resource.struct_rusage) -> dict[str, float]:

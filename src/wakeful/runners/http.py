@@ -130,11 +130,15 @@ class Origin:
     def _read(self, response: http.client.HTTPResponse) -> Answer:
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise Trouble(f"{self.place()} answered in an encoding that was not asked for")
+        bounded = response.length is not None or response.chunked
         body = response.read(MOST_BODY + 1)
         if len(body) > MOST_BODY:
             raise Trouble(f"{self.place()} answered with more than {MOST_BODY:,} bytes")
         if response.length:
             raise Unheard(f"{self.place()} broke off its answer")
+        if not bounded and body and not _is_json(body):
+            words = "gave a text without its length: half of it could not be told from the whole (send Content-Length)"
+            raise Trouble(f"{self.place()} {words}", "config")
         return Answer(response.status, response.headers, body)
 
 
@@ -226,11 +230,20 @@ def _conclude(answer: Answer, origin: Origin, result: str) -> None:
     if not answer.body.strip():
         return
     kind = answer.headers.get_content_type()
-    if kind == "application/json" or kind.endswith("+json"):
+    # One who means a result may have called it something else: it must not pass for a text, which is done.
+    if kind == "application/json" or kind.endswith("+json") or _is_json(answer.body):
         write_bytes(result, answer.body)
         # Printed too: what agent programs print says more than our own keys do, such as what it has cost.
     sys.stdout.buffer.write(_as_text(answer))
     sys.stdout.buffer.flush()
+
+
+def _is_json(body: bytes) -> bool:
+    """An object that is whole."""
+    try:
+        return isinstance(json.loads(body), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _as_text(answer: Answer) -> bytes:

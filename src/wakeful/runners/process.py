@@ -196,6 +196,7 @@ def _write_folder(assignment: Assignment) -> bytes:
         file = os.open(folder / name, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         with os.fdopen(file, "wb") as stream:
             stream.write(text.encode())
+    most = {"usd": assignment.most_usd, "tokens": assignment.most_tokens}
     order = {
         "asked": now(),
         "run": assignment.run,
@@ -208,6 +209,7 @@ def _write_folder(assignment: Assignment) -> bytes:
         "grace": assignment.grace.total_seconds(),
         "leased_until": assignment.leased_until,
         "fence": assignment.fence.total_seconds(),
+        "most": {unit: amount for unit, amount in most.items() if amount is not None},
         "secrets": list(assignment.secrets),
         "output_limit": assignment.output_limit,
         "processes": assignment.processes,

@@ -54,6 +54,9 @@ class Assignment:
     leased_until: float | None = None
     # So long before that it is ended; what has not executed by then never does.
     fence: timedelta = FENCE
+    # What it may use while it reports that live, in millionths of a dollar and in tokens.
+    most_usd: int | None = None
+    most_tokens: int | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     # Output kept of each stream: its head and its tail.
     output_limit: int = 5 * 1024 * 1024

@@ -3,8 +3,9 @@
 Laws:
 - Nothing that others wrote is typed: the line says where the briefing lies and where the answer goes, in our own words.
 - It is typed when the pane has been quiet, so not into the middle of a turn; not while the agent is paused; and once.
-- Enter is pressed only when the pane shows the line: whatever else stands in front there, such as a question, is not
-  answered by us. A second Enter only where the first has changed nothing.
+- Enter is pressed only when the pane shows the line: a question that stands in front there and wants an Enter is not
+  answered by us (one that takes a single key without brackets has taken the first of the line). A second Enter only
+  where the first has changed nothing.
 - The run is over when the result file is whole, or the pane is gone.
 """
 
@@ -24,9 +25,9 @@ from wakeful.runners.errand import BEARER, TARGET, Dismissed, Trouble, carry_out
 from wakeful.runners.pane import Gone, Pane, View
 
 # Seconds: between two looks at the pane and at the file; for the pane to heed a key; and how long a result that is no
-# JSON must have stayed as it is before it is taken for all there will be.
+# JSON must have stayed as it is before it is taken for all there will be. While the agent works, its pane is looked at
+# as often as it would have to be quiet.
 LOOK = 0.5
-LOOK_WHILE_WORKING = 2.0
 LOOK_FOR_RESULT = 0.1
 HEEDING = 2.0
 WRITING = 5.0
@@ -125,7 +126,7 @@ class Wakeup:
         while not self._is_answered():
             if time.monotonic() >= look_at:
                 pane.look()
-                look_at = time.monotonic() + LOOK_WHILE_WORKING
+                look_at = time.monotonic() + self._quiet
             time.sleep(LOOK_FOR_RESULT)
 
     def _is_answered(self) -> bool:

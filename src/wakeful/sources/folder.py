@@ -6,6 +6,8 @@ Laws:
 - A link is never followed, whatever it points at; a pipe, a socket or a device is never opened.
 - A file that is being written is shown as it was before, or not yet. What was read is of one moment.
 - A folder that cannot be read is unknown. A file in it that cannot is a thing that says so.
+- A file is lasting: inode, ctime and content together are of one file at one moment. A mount that was away, or a folder
+  that was replaced and put back, brings back the very files.
 - A file whose stamps are those of the last look is not read again, unless it was read so soon after its change
   that a second change could bear the same stamps.
 """
@@ -201,7 +203,7 @@ class Listing:
             content_hash=digest,
         )
         known = self._before.kept.get(name)
-        thing = Observation(external_id=id, fingerprint=fingerprint, subject=id, body=body)
+        thing = Observation(external_id=id, fingerprint=fingerprint, subject=id, body=body, lasting=True)
         if known is not None and known.thing.fingerprint == fingerprint:
             thing = known.thing
         kept = Kept(stamps, thing, self._now - stamps.ctime_ns / 1e9 > _COARSE)

@@ -2,7 +2,8 @@
 
 Laws:
 - Looks are taken one after the other, and numbered: what is told later was seen later.
-- What was acknowledged is not told again: an unchanged list costs the store nothing.
+- What was acknowledged is told again once a minute: the truth is what the store has, not what it was told. In between
+  an unchanged list costs it nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from wakeful.core.items import Observation
 from wakeful.sources.aside import GOING, Aside, Unreadable
 from wakeful.sources.protocol import Batch
 
+# Seconds after which what was acknowledged is told again.
+AGAIN = 60.0
+
 
 class Mirror(ABC):
     def __init__(self, name: str, agent: str) -> None:
@@ -26,6 +30,7 @@ class Mirror(ABC):
         self._stopped = asyncio.Event()
         self._taken = 0
         self._acknowledged: Batch | None = None
+        self._acknowledged_at = 0.0
 
     @abstractmethod
     async def _see(self, *, patient: bool) -> tuple[Observation, ...]:
@@ -40,13 +45,16 @@ class Mirror(ABC):
             batch = await self._look(patient=False)
             if self._stopped.is_set():
                 return
-            if batch != self._acknowledged:
+            if batch != self._acknowledged or self._elapsed() - self._acknowledged_at >= AGAIN:
                 yield batch
             await self._until_more(again=batch != self._acknowledged)
 
     async def acknowledge(self, batch: Batch) -> None:
         if self._acknowledged is None or batch.taken > self._acknowledged.taken:
-            self._acknowledged = batch
+            self._acknowledged, self._acknowledged_at = batch, self._elapsed()
+
+    def _elapsed(self) -> float:
+        return asyncio.get_running_loop().time()
 
     async def look(self) -> Batch:
         return await self._look(patient=True)

@@ -44,8 +44,8 @@ class Source(Protocol):
     agent: str
 
     def batches(self) -> AsyncIterator[Batch]:
-        """The whole list at once, then again whenever it differs from what was acknowledged last; an outage once, and
-        again when its reason changes. It ends after `stop`. One caller at a time."""
+        """The whole list at once, then again whenever it differs from what was acknowledged last, and at a look once a
+        minute; an outage likewise, and when its reason changes. It ends after `stop`. One caller at a time."""
 
     async def acknowledge(self, batch: Batch) -> None:
         """The batch is dealt with: the store has committed it, or its outage was told. What is not acknowledged is

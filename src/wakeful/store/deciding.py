@@ -11,10 +11,21 @@ from wakeful.core.agents import Agent
 from wakeful.core.codec import encode, read_time
 from wakeful.core.errors import Unknown
 from wakeful.core.events import EventKind
+from wakeful.core.guards import ABOUT_SENDER
 from wakeful.core.wakes import Cause, Subject, Verdict, VerdictKind, Wake, defer, refuse
 from wakeful.store.declaring import Declaring
-from wakeful.store.facts import Gathered, agent_total, fact_parameters, gather, pair_total
-from wakeful.store.opinions import Opinion, asked_fields, like, opinion_on, run_row, taken_up, traced, wake_row
+from wakeful.store.facts import Gathered, agent_total, asks, fact_parameters, gather, pair_total
+from wakeful.store.opinions import (
+    Opinion,
+    asked_fields,
+    counts_money,
+    like,
+    opinion_on,
+    run_row,
+    taken_up,
+    traced,
+    wake_row,
+)
 from wakeful.store.protocol import Admit, Decision, Skip
 from wakeful.store.recording import SWEEP, role_target
 from wakeful.store.rows import micros_or_none, moment_or_none, to_micros, to_wake
@@ -126,7 +137,14 @@ class Deciding(Declaring):
         parameters = fact_parameters(wake, agent, pair, now)
         scalars = session.one("facts", **parameters)
         assert scalars is not None, f"{agent.name} has no standing"
-        return gather(scalars, parameters, wake, agent, row, now)
+        return gather(scalars, parameters, wake, agent, row, self._asks(session, scalars), now)
+
+    def _asks(self, session: Reading, scalars: Row) -> Agent | None:
+        found = asks(scalars)
+        if found is None:
+            return None
+        row = None if (known := self.known_agent(*found)) else session.one("agent_row", agent=found[0])
+        return known if row is None else self.read_agent(row)
 
     def write_all(self, opinions: list[Opinion], now: datetime) -> list[Decision]:
         ids = self._keep(opinions, now)
@@ -158,6 +176,7 @@ class Deciding(Declaring):
                     "decided_at": to_micros(now),
                 }
             )
+        self.pass_on([opinion.wake.id for opinion in opinions if opinion.wake.id and counts_money(opinion)], now)
         self.session.many("decide_wake", known)
         ids = iter(self.insert_wakes(new))
         return [opinion.wake.id or next(ids) for opinion in opinions]
@@ -231,6 +250,23 @@ class Deciding(Declaring):
             self.session.write("ring_later", **named, now=to_micros(now))
         if wake.task is not None:
             self.session.write("unask_task", item=wake.task, wake=id)
+        if wake.id and opinion.verdict.guard in ABOUT_SENDER:
+            self._replace(wake, opinion.verdict.guard, now)
+        if wake.id and not moot:
+            self.session.write("sweep_joined", wake=wake.id, ring_at=to_micros(now + SWEEP))
+
+    def _replace(self, wake: Wake, guard: str, now: datetime) -> None:
+        """What others asked for is not given up with it: the oldest of that waits in its place, and is decided next."""
+        who = {"by_run": wake.by_run, "sender": wake.sender, "depth": wake.depth}
+        row = self.session.one("next_joined", wake=wake.id, guard=guard, **who)
+        if row is None:
+            return
+        after = to_wake(row)
+        self.session.write("wait_instead", wake=after.id, now=to_micros(now))
+        self.session.write("join_instead", next=after.id, wake=wake.id, guard=guard, **who)
+        told = {**asked_fields(after, after.agent), "after": wake.id}
+        fields = {key: value for key, value in told.items() if value is not None}
+        self.event(EventKind.asked, now, agent=after.agent, wake=after.id, item=after.item, fields=fields)
 
     def _tell(self, id: int, run: int | None, opinion: Opinion, now: datetime) -> None:
         wake, gathered, verdict = opinion.wake, opinion.gathered, opinion.verdict
@@ -249,7 +285,8 @@ class Deciding(Declaring):
         """One of a kind waits; what only waited out a failed try need not wait for a fresh request."""
         self.session.write("retry_joined", wake=waiting["id"], now=to_micros(now))
         until = moment_or_none(waiting["retry_at"]) if waiting["guard"] else now
-        reason = f"joined wake {waiting['id']}, which waits already: {waiting['verdict']}"
+        why = f": {waiting['verdict']}" if waiting["verdict"] else ""
+        reason = f"joined wake {waiting['id']}, which waits already{why}"
         verdict = defer(waiting["guard"] or "", reason, until=until)
         (id,) = self.insert_wakes([wake_row(wake, "joined", verdict, now, joined=waiting["id"])])
         if wake.item is not None:

@@ -85,8 +85,10 @@ def fact_parameters(wake: Wake, agent: Agent, pair: str, now: datetime) -> Row:
     }
 
 
-def gather(row: Row, asked: Row, wake: Wake, agent: Agent, agent_row: Row, now: datetime) -> Gathered:
-    """From what was found for the parameters that were asked."""
+def gather(
+    row: Row, asked: Row, wake: Wake, agent: Agent, agent_row: Row, sender: Agent | None, now: datetime
+) -> Gathered:
+    """From what was found for the parameters that were asked; `sender` is the agent whose run asks."""
     standing = to_standing(row)
     zone = ZoneInfo(agent.timezone)
     position = resolve(standing.position, agent.lifecycle)
@@ -101,6 +103,7 @@ def gather(row: Row, asked: Row, wake: Wake, agent: Agent, agent_row: Row, now: 
         moot=why_moot(row, wake, standing, agent_row, now),
         pause=_pause(row),
         wakes_by_run=row["wakes_by_run"],
+        wakes_allowed=None if sender is None else sender.limits.wakes_per_run,
         last_peer_wake_at=moment_or_none(row["last_peer_wake_at"]),
         # A wake that is tried again was charged before: it does not stand in its own way.
         wakes_today=max((row["wakes_today"] or 0) - counted, 0),
@@ -127,6 +130,14 @@ def gather(row: Row, asked: Row, wake: Wake, agent: Agent, agent_row: Row, now: 
         fleet_day=asked["fleet_day"],
         pair=asked["pair_total"],
     )
+
+
+def asks(row: Row) -> tuple[str, int] | None:
+    """The agent whose run asks, and its version; None where no run does, or its agent is gone."""
+    if row["asks"] is None:
+        return None
+    name, version = json.loads(row["asks"])
+    return str(name), int(version)
 
 
 def _attempt(row: Row, wake: Wake, standing: Standing) -> int:

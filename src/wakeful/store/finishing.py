@@ -22,7 +22,7 @@ from wakeful.store.rows import dump, micros_or_none, to_micros, to_run, to_stand
 from wakeful.store.running import Running
 from wakeful.store.session import Row
 from wakeful.store.steps import beat_subject, task_subject
-from wakeful.store.voiding import Totals
+from wakeful.store.voiding import NEWS_AFTER, Totals
 
 # An agent without a timer sees a message that it keeps failing on this often; then a person must look.
 MOST_SWEEPS = 12
@@ -138,6 +138,9 @@ class Finishing(Running):
         if settled.retry_at is not None:
             charged = bool(ended.row["wake_charged"])
             self.wait_again(ended.run.wake, settled.retry_at, charged=charged, failed=True)
+        if ended.run.subject is not Subject.task:
+            named = {"agent": ended.agent.name, "address": ended.agent.address}
+            self.session.write("ring_rest", **named, at=to_micros(now + NEWS_AFTER))
         self.wake_waiting(ended.agent, now)
         self._tell_end(ended.row, ended.run, settled, ended.end.ending, now)
 

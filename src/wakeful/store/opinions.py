@@ -43,6 +43,15 @@ def opinion_on(wake: Wake, gathered: Gathered | None, admit: Admit, now: datetim
     return Opinion(wake, gathered, admit(named, facts, limits))
 
 
+def counts_money(opinion: Opinion) -> bool:
+    """Whether its wake may have waited for money."""
+    if opinion.gathered is None:
+        return True
+    limits = opinion.gathered.agent.limits
+    budgets = (limits.usd_per_day, limits.tokens_per_day, limits.fleet_usd_per_day, limits.fleet_tokens_per_day)
+    return any(budget is not None for budget in budgets)
+
+
 def wake_row(
     wake: Wake,
     state: str,

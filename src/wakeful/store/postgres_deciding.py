@@ -18,7 +18,7 @@ from datetime import datetime
 from wakeful.core.agents import Agent, Limits
 from wakeful.core.standing import NOTHING, Spend
 from wakeful.core.wakes import Wake
-from wakeful.store.facts import Gathered, fact_parameters, gather, pair_total, slot_limit
+from wakeful.store.facts import Gathered, asks, fact_parameters, gather, pair_total, slot_limit
 from wakeful.store.opinions import Opinion, like, opinion_on, taken_up, traced
 from wakeful.store.postgres_session import PostgresSession
 from wakeful.store.postgres_text import tabled
@@ -210,8 +210,10 @@ class PostgresDeciding(SqlStore):
             traced = self._as_known(wake, look)
             if traced is None:
                 break
-            agent, row = known[str(wake.agent)], look.agents[wake.agent]
-            found.append((traced, gather(look.facts[agent.name], parameters, traced, agent, row, now)))
+            agent, row, scalars = known[str(wake.agent)], look.agents[wake.agent], look.facts[str(wake.agent)]
+            asking = asks(scalars)
+            sender = None if asking is None else self.known_agent(*asking)
+            found.append((traced, gather(scalars, parameters, traced, agent, row, sender, now)))
         return found
 
     def _as_known(self, wake: Wake, look: _Look) -> Wake | None:
@@ -223,6 +225,9 @@ class PostgresDeciding(SqlStore):
         if (sender["address"] if sender else wake.sender) != self._address(wake.sender):
             return None
         if wake.agent not in look.facts or look.facts[wake.agent]["slots_ahead"]:
+            return None
+        asking = asks(look.facts[wake.agent])
+        if asking is not None and self.known_agent(*asking) is None:
             return None
         if wake.id:
             return wake if look.waiting.get(wake.id) == wake else None

@@ -16,7 +16,6 @@ import json
 import random
 import time
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -206,10 +205,11 @@ class PostgresStore(PostgresDeciding):
         observed: Sequence[Observation] | None,
         now: datetime,
         node: str | None,
+        tenure: int | None,
         why: str,
     ) -> Edges:
         verb = super().mirror
-        return self._together("observe", lambda: verb(source, agent, observed, now, node, why), names=[agent])
+        return self._together("observe", lambda: verb(source, agent, observed, now, node, tenure, why), names=[agent])
 
     def amend(self, source: str, agent: str, observed: Sequence[Observation], now: datetime) -> Edges:
         verb = super().amend
@@ -217,13 +217,15 @@ class PostgresStore(PostgresDeciding):
 
     def tend(
         self, sources: Sequence[tuple[str, str]], node: str, now: datetime, lease: timedelta
-    ) -> AbstractSet[tuple[str, str]]:
+    ) -> dict[tuple[str, str], int]:
         verb = super().tend
         return self._again(lambda: verb(sources, node, now, lease))
 
-    def abandon(self, sources: Sequence[tuple[str, str]], now: datetime) -> None:
+    def abandon(
+        self, sources: Sequence[tuple[str, str]], now: datetime, *, node: str | None = None
+    ) -> list[tuple[str, str]]:
         verb = super().abandon
-        self._together("abandon", lambda: verb(sources, now), names=[agent for _, agent in sources])
+        return self._together("abandon", lambda: verb(sources, now, node=node), names=[agent for _, agent in sources])
 
     def mark_read(self, messages: Sequence[int], by: str, now: datetime) -> list[int]:
         verb = super().mark_read

@@ -10,8 +10,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -151,25 +150,30 @@ class Store(Protocol):
         now: datetime,
         *,
         node: str | None = None,
+        tenure: int | None = None,
         why: str = "",
     ) -> Edges:
         """Make the mirrored items of one source equal to what it shows now. None is an outage: its items stay as they
-        are, and `why` is told once. New and changed items ring as news. A `node` that does not tend the source
-        raises `Stale`. One transaction."""
+        are, and `why` is told once. New and changed items ring as news; a lasting one that is back opens again. A
+        `node` that does not tend the source, or no longer in that `tenure`, raises `Stale`. One transaction."""
 
     def amend(self, source: str, agent: str, observed: Sequence[Observation], now: datetime) -> Edges:
         """What a run did to things that it was shown, as its own node sees them, whoever tends the source: those of
-        them that are open become as they are seen; nothing is opened or closed by it. One transaction."""
+        them that are open become as they are seen; nothing is opened or closed by it, and what was seen in the tenure
+        of whoever tends it is taken no more. One transaction."""
 
     def tend(
         self, sources: Sequence[tuple[str, str]], node: str, now: datetime, lease: timedelta
-    ) -> AbstractSet[tuple[str, str]]:
+    ) -> Mapping[tuple[str, str], int]:
         """Of these (source, agent), those that this node tends from now on: its own, and those that nobody tended or
-        whose lease has run out. One transaction."""
+        whose lease has run out. Each with its tenure, which is another one when it was not this node's in between, and
+        after an `amend`. One transaction."""
 
-    def abandon(self, sources: Sequence[tuple[str, str]], now: datetime) -> None:
-        """Nobody declares these any more: what was mirrored of them is closed, and nobody tends them. One
-        transaction."""
+    def abandon(
+        self, sources: Sequence[tuple[str, str]], now: datetime, *, node: str | None = None
+    ) -> list[tuple[str, str]]:
+        """This node declares these no more: what was mirrored of them is closed, and nobody tends them. Those that
+        another node tends are left alone, and returned. One transaction."""
 
     def mark_read(self, messages: Sequence[int], by: str, now: datetime) -> list[int]:
         """Close messages that need no run (any more), also those that a run under way was shown; those that were open
@@ -363,6 +367,9 @@ class Store(Protocol):
         """The id of the last event that was written at or before `at`; 0 when there is none."""
 
     def total(self, scope: str, day: str, measure: str) -> int: ...
+    def pairs(self, address: str, day: str) -> dict[str, int]:
+        """How often this address and each other one woke one another on that day, whoever began."""
+
     def why(self, wake: Wake, now: datetime) -> Why:
         """The facts and limits for a wake that is not recorded: what `explain` is asked with."""
 

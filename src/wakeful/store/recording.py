@@ -20,7 +20,7 @@ SWEEP = timedelta(minutes=30)
 FIRST_GENERATION = "1"
 
 # Of two items under one key.
-_SAME = ("kind", "agent", "role", "subject", "body", "metadata")
+_SAME = ("kind", "agent", "role", "subject", "body", "metadata", "type")
 
 
 class Recording(SqlBase):
@@ -55,8 +55,8 @@ class Recording(SqlBase):
         row = self.session.one("item_by_dedupe", dedupe=item.dedupe)
         if row is None:
             raise Conflict(f"the key {item.dedupe!r} is taken")
-        came = (item.kind.value, item.agent, item.role, item.subject, item.body, item.metadata)
-        if tuple(row[key] for key in _SAME) != came:
+        same = (item.kind, item.agent, item.role, item.subject, item.body, item.metadata, item.type)
+        if (*(row[key] for key in _SAME), row["priority"]) != (*same, PRIORITY_RANKS[item.priority]):
             raise Conflict(f"the key {item.dedupe!r} was used before for something else, item {row['id']}")
         return Recorded(id=row["id"], duplicate=True)
 

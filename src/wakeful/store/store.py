@@ -61,6 +61,15 @@ class SqlStore(
         row = self.session.reader().one("total_row", scope=scope, day=day)
         return 0 if row is None else int(row[measure])
 
+    def pairs(self, address: str, day: str) -> dict[str, int]:
+        begin, end = f"pair:{address}|", f"|{address}"
+        found = {}
+        for row in self.session.reader().all("pair_rows", day=day, begin=begin, end=end):
+            scope = row["scope"]
+            other = scope.removeprefix(begin) if scope.startswith(begin) else scope[len("pair:") : -len(end)]
+            found[other] = int(row["wakes"])
+        return dict(sorted(found.items()))
+
     def why(self, wake: Wake, now: datetime) -> Why:
         reader = self.session.reader()
         rows = candidates(reader, wake)

@@ -19,6 +19,8 @@ NEWS_AFTER = timedelta(seconds=2)
 
 # How many who wait for money are tried again when some comes back.
 MOST_PAID_BACK = 8
+# And to how many each of them passes the offer on: all hear of it in few rounds, and none of those is long.
+MOST_PASSED_ON = 2
 
 
 class Totals:
@@ -83,6 +85,11 @@ class Voiding(SqlBase):
         if usd < 0 or tokens < 0:
             whose = {"agent": row["agent"], "address": row["address"], "limit": MOST_PAID_BACK}
             self.session.write("retry_spend", **whose, now=to_micros(now), later=to_micros(now + MORNING))
+
+    def pass_on(self, wakes: list[int], now: datetime) -> None:
+        """Before these are decided: who was offered what came back passes that on, whatever it is told itself."""
+        given = {"now": to_micros(now), "later": to_micros(now + MORNING), "limit": MOST_PASSED_ON}
+        self.session.many("pass_spend", [{"wake": wake, **given} for wake in wakes])
 
     def wait_again(self, wake: int, at: datetime, *, charged: bool, failed: bool) -> int | None:
         """Back to waiting; or part of the one that waits already, for there is one of a kind."""

@@ -62,7 +62,7 @@ def _peer(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Iterator[s
     own = [charge for charge in others.values() if charge.address == agent.address]
     day, _ = ledger.days(agent, now)
     pair = ledger.pair(wake, agent)
-    if wake.by_run is not None and _by_run(ledger, wake) >= limits.wakes_per_run:
+    if wake.by_run is not None and _by_run(ledger, wake) >= _allowed(ledger, wake, agent):
         yield "wakes_per_run"
     # The last one in the order of admission; in the future, because the clock was set back, it holds nobody.
     if own and timedelta() <= now - own[-1].at < limits.cooldown:
@@ -78,6 +78,12 @@ def _peer(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Iterator[s
 def _by_run(ledger: Ledger, wake: Wake) -> int:
     """Peer wakes that the same run has had admitted, or that wait."""
     return sum(other != wake.id for other in ledger.by_run[wake.by_run or 0])
+
+
+def _allowed(ledger: Ledger, wake: Wake, agent: Agent) -> int:
+    """What the agent whose run asks lets each of its runs have; what the woken one does, where that agent is gone."""
+    asks = ledger.history.runs[wake.by_run or 0].agent
+    return (agent if asks in ledger.gone else ledger.agents[asks]).limits.wakes_per_run
 
 
 def _day(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Iterator[str]:

@@ -39,6 +39,9 @@ class Letter:
     asked: int | None = None
     quiet_since: datetime | None = None
     sweeps: bool = False
+    # The run that held it when it went; and whether a good end of that run has answered it meanwhile.
+    went_from: int | None = None
+    answered: bool = False
 
     @property
     def wanting(self) -> bool:
@@ -51,6 +54,7 @@ class Inbox:
         self.ledger = ledger
         self.letters: dict[int, Letter] = {}
         self._mirrored: dict[tuple[str, str], Letter] = {}
+        self._gone: dict[tuple[str, str, str], Letter] = {}
         self._rows = {
             (item.source, item.external_id, item.created_at): item
             for item in history.items.values()
@@ -83,6 +87,11 @@ class Inbox:
             return
         for thing in seen.things:
             letter = self._mirrored.get((seen.source, thing.external_id))
+            if letter is None and thing.lasting:
+                letter = self._gone.pop((seen.source, thing.external_id, thing.fingerprint), None)
+                if letter is not None:
+                    self._return(letter, seen.call.at)
+                    self._mirrored[(seen.source, thing.external_id)] = letter
             if letter is None:
                 row = self._rows.get((seen.source, thing.external_id, seen.call.at))
                 if row is None:
@@ -104,7 +113,21 @@ class Inbox:
         there = {thing.external_id for thing in seen.things}
         for source, id in [key for key in self._mirrored if key[0] == seen.source and key[1] not in there]:
             gone = self._mirrored.pop((source, id))
-            gone.closed, gone.held_by = True, None
+            gone.closed, gone.went_from, gone.held_by, gone.answered = True, gone.held_by, None, False
+            self._gone[(source, id, gone.fingerprint)] = gone
+
+    def _return(self, letter: Letter, now: datetime) -> None:
+        """As it was when it went: a run that had it has it still, or has answered it; what nobody answered rings."""
+        letter.closed = False
+        if letter.not_before is not None and letter.not_before > now:
+            return
+        if letter.went_from is not None:
+            letter.held_by = letter.went_from
+        elif letter.answered:
+            letter.shown, letter.unanswered = letter.fingerprint, 0
+        elif letter.shown != letter.fingerprint or letter.unanswered:
+            letter.asked = letter.quiet_since = None
+            letter.unanswered = 0
 
     def apply(self, event: Event) -> Iterator[Violation]:
         match event.kind:
@@ -113,6 +136,8 @@ class Inbox:
             case EventKind.voided:
                 for letter in self._held(event.run):
                     letter.held_by = None
+                for letter in self._went_from(event.run):
+                    letter.went_from = None
             case EventKind.ended:
                 self._ended(event)
             case EventKind.decided:
@@ -127,6 +152,9 @@ class Inbox:
                 letter.not_before = read_time(str((event.fields or {})["until"]))
                 letter.held_by = letter.shown = letter.asked = letter.quiet_since = None
                 letter.unanswered = 0
+
+    def _went_from(self, run: int | None) -> list[Letter]:
+        return [letter for letter in self._gone.values() if letter.went_from == run]
 
     def _held(self, run: int | None) -> list[Letter]:
         return [letter for letter in self.letters.values() if letter.held_by == run]
@@ -182,6 +210,9 @@ class Inbox:
             letter.held_by, letter.closed = None, good and not letter.mirrored
             letter.asked = letter.asked or event.wake
             self._quiet(letter, event.at)
+        for letter in self._went_from(event.run):
+            letter.went_from = None
+            letter.answered = good and execution.seen[letter.row.id] == letter.fingerprint
         if not good and execution.told.by is None and error_class(execution.told) != "quota":
             count, _ = self._failed.get(event.wake or 0, (0, None))
             self._failed[event.wake or 0] = (count + 1, event.at)
@@ -189,10 +220,11 @@ class Inbox:
     def _decided(self, event: Event) -> Iterator[Violation]:
         row = self.history.wakes[event.wake or 0]
         verdict = (event.fields or {}).get("verdict")
-        if row.joined is not None:
+        joined = (event.fields or {}).get("joined")
+        if isinstance(joined, int):
             # A fresh request need not wait for what only waits out a failed try.
-            count, _ = self._failed.get(row.joined, (0, None))
-            self._failed[row.joined] = (count, None)
+            count, _ = self._failed.get(joined, (0, None))
+            self._failed[joined] = (count, None)
         if event.run is not None and row.wake.subject == "inbox":
             yield from self._retried(event)
         letter = self.letters.get(row.wake.item or 0)
@@ -207,6 +239,9 @@ class Inbox:
                 yield Violation(rule=RINGS, what=what, rows=(event, letter.row))
             letter.asked = event.wake
             self._quiet(letter, event.at)
+        elif letter.asked is None and isinstance(verdict, dict) and verdict["kind"] == "defer":
+            # It still waits for an earlier generation, and so for this one.
+            letter.asked = event.wake
         self._known.add(event.wake)
         if isinstance(verdict, dict) and verdict["kind"] == "refuse" and verdict.get("guard") != "moot":
             self._quiet(letter, event.at)

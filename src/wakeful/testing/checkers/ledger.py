@@ -115,8 +115,7 @@ class Ledger:
         self._bare[name] = agent
         self.agents[name] = agent = _overridden(agent, self._overrides[name])
         self.gone.discard(name)
-        past = {moment for moment in agent.one_offs if moment <= event.at}
-        self.never_ours.setdefault(name, past)
+        self.never_ours.setdefault(name, {moment for moment in agent.one_offs if moment <= event.at})
         self._next_version(name, agent)
         place = self.places.setdefault(name, Place(state=agent.lifecycle.start))
         if not agent.enabled:
@@ -153,6 +152,12 @@ class Ledger:
 
     def _resumed(self, event: Event) -> None:
         self.pauses.pop((_text(event, "scope"), _text(event, "owner")), None)
+
+    def _asked(self, event: Event) -> None:
+        """It waits: undecided, or in place of a refused one that it had joined."""
+        wake = self.history.wakes[event.wake or 0].wake
+        if wake.cause == "peer" and "joined" not in (event.fields or {}):
+            self.by_run[wake.by_run or 0].add(wake.id)
 
     def _decided(self, event: Event) -> None:
         if event.wake is None:
@@ -203,7 +208,7 @@ class Ledger:
         if opened.charged:
             self._count(opened, self.charges.pop(opened.wake.id).pair, -1)
             # It waits again, unless it became part of another that waits already.
-            if opened.wake.by_run is not None and self.history.wakes[opened.wake.id].joined is not None:
+            if opened.wake.by_run is not None and "joined" in (event.fields or {}):
                 self.by_run[opened.wake.by_run].discard(opened.wake.id)
 
     def _ended(self, event: Event) -> None:

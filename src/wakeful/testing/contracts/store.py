@@ -14,6 +14,7 @@ from wakeful.testing.contracts.store_handling import HandlingContract
 from wakeful.testing.contracts.store_inboxes import InboxesContract
 from wakeful.testing.contracts.store_instants import InstantsContract
 from wakeful.testing.contracts.store_keeping import KeepingContract
+from wakeful.testing.contracts.store_lasting import LastingContract
 from wakeful.testing.contracts.store_limits import LimitsContract
 from wakeful.testing.contracts.store_listing import ListingContract
 from wakeful.testing.contracts.store_mirrors import MirrorsContract
@@ -24,6 +25,7 @@ from wakeful.testing.contracts.store_pauses import PausesContract
 from wakeful.testing.contracts.store_reading import ReadingContract
 from wakeful.testing.contracts.store_recording import RecordingContract
 from wakeful.testing.contracts.store_recovery import RecoveryContract
+from wakeful.testing.contracts.store_senders import SendersContract
 from wakeful.testing.contracts.store_shifts import ShiftsContract
 from wakeful.testing.contracts.store_stopping import StoppingContract
 from wakeful.testing.contracts.store_tasks import TasksContract
@@ -37,9 +39,11 @@ class StoreContract(
     MirrorsContract,
     TendingContract,
     HandlingContract,
+    LastingContract,
     DecidingContract,
     WaitingContract,
     LimitsContract,
+    SendersContract,
     CheckingContract,
     OrdersContract,
     RecoveryContract,

@@ -10,7 +10,7 @@ import pytest
 from wakeful.core.codec import encode
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.events import Event, EventKind
-from wakeful.core.items import Observation, Priority, Ring, State
+from wakeful.core.items import Observation, Ring, State
 from wakeful.core.runs import Ending
 from wakeful.core.wakes import Cause
 from wakeful.store.protocol import Order
@@ -177,14 +177,6 @@ class HandlingContract(StoreCase):
         (event,) = self.told_of(EventKind.snoozed)
         assert (event.item, event.agent) == (message, "moss")
         assert event.fields == {"by": "rana", "until": encode(UNTIL)}
-
-    def test_a_call_that_was_put_off_rings_as_a_call(self) -> None:
-        self.declare("moss", "wren")
-        message = self.call("moss", "wren", priority=Priority.urgent)
-        self.snooze(message)
-        ((at, order),) = self.runs_until(NOW + 50 * MINUTE)
-        assert (at, order.run.cause, shown(order)) == (UNTIL, Cause.peer, [message])
-        assert order.wake is not None and order.wake.sender == "wren"
 
     @pytest.mark.parametrize("ending", [DONE, NO_WORK, FAILED, BY_US])
     def test_what_a_run_puts_off_is_not_settled_by_its_end(self, ending: Ending) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -117,6 +118,125 @@ class MirrorsContract(StoreCase):
         assert (self.store.items(), self.store.events()) == before
         self.see(NOW + 2 * MINUTE, a="1", b="1")
         assert self.serve(NOW + 2 * MINUTE) == []
+
+    # -- what goes and comes back as it was
+
+    def files(self, now: datetime = NOW, **things: str) -> Edges:
+        lasting = [Observation(external_id=name, fingerprint=mark, lasting=True) for name, mark in things.items()]
+        return self.store.observe("folder", "moss", lasting, now)
+
+    def comes_and_goes(self) -> list[tuple[str, str]]:
+        events = self.store.events(kinds=(EventKind.gone.value, EventKind.returned.value))
+        assert {event.agent for event in events} <= {"moss"}
+        return [(event.kind.value, str((event.fields or {})["external_id"])) for event in events]
+
+    def test_a_lasting_thing_that_comes_back_as_it_was_is_the_same_item_and_rings_nobody(self) -> None:
+        self.declare("moss")
+        self.files(a="1", b="1")
+        self.work_off(NOW)
+        before = self.store.items(agent="moss")
+        for minute in range(1, 4):
+            assert self.files(NOW + 2 * minute * MINUTE) == Edges(gone=("a", "b"))
+            self.reopen()
+            assert self.files(NOW + (2 * minute + 1) * MINUTE, a="1", b="1") == Edges(new=("a", "b"))
+            assert self.store.items(agent="moss") == before
+            assert self.serve(NOW + (2 * minute + 1) * MINUTE) == []
+        assert self.comes_and_goes() == [("gone", "a"), ("gone", "b"), ("returned", "a"), ("returned", "b")] * 3
+        (order,) = self.serve(BEAT)
+        assert order.items == ()
+
+    def test_one_that_comes_back_otherwise_is_another(self) -> None:
+        self.declare("moss")
+        self.files(a="1")
+        self.work_off(NOW)
+        self.files(NOW + SECOND)
+        self.files(NOW + 2 * SECOND, a="2")
+        assert [shown.external_id for shown in self.work_off(NOW + MINUTE).items] == ["a"]
+        # And the first one again, as from a copy of the folder that was put away.
+        self.files(NOW + 2 * MINUTE)
+        self.files(NOW + 3 * MINUTE, a="1")
+        assert self.serve(NOW + 3 * MINUTE) == []
+        assert [(item.fingerprint, item.state) for item in self.store.items(agent="moss")] == [
+            ("1", State.open),
+            ("2", State.closed),
+        ]
+
+    def test_a_thousand_and_more_come_back_at_once(self) -> None:
+        self.declare("moss")
+        names = {f"f{number}": f"{number}" for number in range(1_001)}
+        self.files(NOW, **names)
+        self.files(NOW + SECOND)
+        self.files(NOW + 2 * SECOND, **names)
+        assert len(self.store.items(agent="moss", limit=5_000)) == 1_001
+
+    def test_one_that_nobody_was_shown_rings_when_it_is_back(self) -> None:
+        self.declare("moss")
+        self.files(a="1")
+        asked = self.serve(NOW - SECOND)
+        assert asked == []
+        self.files(NOW + SECOND)
+        assert self.serve(NOW + SECOND) == []
+        self.files(NOW + MINUTE, a="1")
+        order = self.work_off(NOW + MINUTE)
+        assert (order.run.cause, [shown.external_id for shown in order.items]) == (Cause.news, ["a"])
+        assert len(self.store.items(agent="moss")) == 1
+
+    def test_one_whose_wake_was_moot_meanwhile_rings_when_it_is_back(self) -> None:
+        self.declare("moss")
+        self.see(source="board", x="1")
+        (order,) = self.serve(NOW)
+        self.files(NOW + SECOND, a="1")
+        assert self.serve(NOW + SECOND) == []
+        self.files(NOW + 2 * SECOND)
+        self.end(order, DONE, NOW + MINUTE)
+        assert self.serve(NOW + 2 * MINUTE) == []
+        self.files(NOW + 3 * MINUTE, a="1")
+        assert [shown.external_id for shown in self.work_off(NOW + 3 * MINUTE).items] == ["a"]
+
+    @pytest.mark.parametrize("back", [10 * SECOND, 2 * MINUTE], ids=["during the run", "after it"])
+    def test_one_that_was_away_while_a_run_had_it_does_not_ring(self, back: timedelta) -> None:
+        self.declare("moss")
+        self.files(a="1")
+        (order,) = self.serve(NOW)
+        self.files(NOW + SECOND)
+        if back < MINUTE:
+            self.files(NOW + back, a="1")
+        self.end(order, DONE, NOW + MINUTE)
+        self.files(NOW + back, a="1")
+        assert self.serve(NOW + back) == []
+        assert self.mirrored("a").shown == "1"
+        (order,) = self.serve(BEAT)
+        assert order.items == ()
+
+    def test_one_that_was_away_while_a_run_failed_on_it_is_put_before_another(self) -> None:
+        self.declare("moss")
+        self.files(a="1")
+        (order,) = self.serve(NOW)
+        self.files(NOW + SECOND)
+        self.end(order, FAILED, NOW + MINUTE)
+        self.files(NOW + 10 * MINUTE, a="1")
+        assert [shown.external_id for shown in self.work_off(NOW + 10 * MINUTE).items] == ["a"]
+
+    def test_one_that_was_put_off_is_put_off_when_it_is_back(self) -> None:
+        self.declare("moss")
+        self.files(a="1")
+        self.work_off(NOW)
+        self.store.snooze([self.mirrored("a").id], NOW + 30 * MINUTE, "rana", NOW + SECOND)
+        self.files(NOW + MINUTE)
+        self.files(NOW + 2 * MINUTE, a="1")
+        assert self.serve(NOW + 29 * MINUTE) == []
+        assert [shown.external_id for shown in self.work_off(NOW + 30 * MINUTE).items] == ["a"]
+
+    def test_one_of_another_source_or_agent_is_another(self) -> None:
+        self.declare("moss", "wren")
+        self.files(a="1")
+        self.work_off(NOW)
+        self.files(NOW + SECOND)
+        same = Observation(external_id="a", fingerprint="1", lasting=True)
+        self.store.observe("shelf", "moss", [same], NOW + MINUTE)
+        self.store.observe("folder", "wren", [same], NOW + MINUTE)
+        self.store.observe("folder", "moss", [replace(same, external_id="b")], NOW + MINUTE)
+        assert sum(len(order.items) for order in self.serve(NOW + MINUTE)) == 3
 
     # -- outcomes
 

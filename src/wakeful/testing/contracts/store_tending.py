@@ -36,6 +36,10 @@ class TendingContract(StoreCase):
         assert {event.agent for event in events} <= {"moss"}
         return [(event.kind.value, event.at, (event.fields or {})["why"]) for event in events]
 
+    def tenure(self, node: str, now: datetime = NOW) -> int:
+        self.set_clock(now)
+        return self.store.tend([FOLDER], node, now, LEASE)[FOLDER]
+
     def everything(self) -> object:
         return self.store.items(), self.store.events(), self.store.sources()
 
@@ -66,6 +70,32 @@ class TendingContract(StoreCase):
         assert fields["source"] == "folder"
         self.fail("not allowed", NOW + HOUR)
         assert self.outages_told()[-1] == ("outage", NOW + HOUR, "not allowed")
+
+    def test_the_row_follows_a_reason_at_once_and_the_events_once_a_minute(self) -> None:
+        self.declare("moss")
+        for second in range(150):
+            now = NOW + second * SECOND
+            why = ("no answer within 10 s", "not allowed")[second // 5 % 2]
+            self.fail(why, now)
+            assert [(row.outage, row.since) for row in self.store.sources()] == [(why, NOW)]
+        assert [at for _, at, _ in self.outages_told()] == [NOW, NOW + 65 * SECOND, NOW + 130 * SECOND]
+        self.look(now=NOW + HOUR)
+        assert self.outages_told()[-1] == ("restored", NOW + HOUR, "not allowed")
+
+    def test_a_reason_that_lasted_less_than_a_minute_is_told_of_when_the_next_one_stays(self) -> None:
+        self.declare("moss")
+        self.fail("not allowed", NOW)
+        for second in range(10, 600, 10):
+            self.fail("no answer", NOW + second * SECOND)
+        told = [("outage", NOW, "not allowed"), ("outage", NOW + MINUTE, "no answer")]
+        assert self.outages_told() == told
+
+    def test_a_reason_that_says_the_time_is_told_once(self) -> None:
+        self.declare("moss")
+        for minute in range(120):
+            self.fail(f"failed at 12:{minute % 60}", NOW + minute * MINUTE)
+        assert [row.outage for row in self.store.sources()] == ["failed at 12:59"]
+        assert self.outages_told() == [("outage", NOW, "failed at 12:0")]
 
     def test_what_is_mirrored_outlives_an_outage_and_what_changed_meanwhile_rings(self) -> None:
         self.declare("moss")
@@ -125,7 +155,7 @@ class TendingContract(StoreCase):
 
     def test_nothing_is_tended_for_the_asking_of_nothing(self) -> None:
         self.declare("moss")
-        assert self.store.tend([], "one", NOW, LEASE) == set()
+        assert not self.store.tend([], "one", NOW, LEASE)
         assert self.tend("one", FOLDER, FOLDER) == {FOLDER}
 
     def test_what_a_node_saw_that_does_not_tend_the_source_is_not_taken(self) -> None:
@@ -171,6 +201,51 @@ class TendingContract(StoreCase):
             self.look("a", now=NOW + SECOND, node="one")
         assert self.tend("two", FOLDER, BOARD, now=NOW + SECOND) == {FOLDER, BOARD}
 
+    def test_a_tenure_lasts_until_another_node_had_it(self) -> None:
+        self.declare("moss")
+        first = self.tenure("one")
+        assert self.tenure("one", NOW + SECOND) == first
+        self.look("a", now=NOW + SECOND, node="one")
+        second = self.tenure("two", OVER + SECOND)
+        third = self.tenure("one", OVER + 2 * LEASE)
+        assert len({first, second, third}) == 3
+        before = self.everything()
+        for stale in (first, second):
+            with pytest.raises(Stale):
+                self.store.observe(*FOLDER, [], OVER + 2 * LEASE, node="one", tenure=stale)
+        assert self.everything() == before
+        self.store.observe(*FOLDER, [], OVER + 2 * LEASE, node="one", tenure=third)
+        self.store.leave("one", OVER + 2 * LEASE + SECOND)
+        assert self.tenure("one", OVER + 2 * LEASE + SECOND) not in (first, second, third)
+
+    def test_what_was_seen_before_a_runs_own_doings_were_told_does_not_undo_them(self) -> None:
+        self.declare("moss")
+        tenure = self.tenure("one")
+        self.look("a", node="one")
+        (order,) = self.serve(NOW)
+        done = [Observation(external_id="a", fingerprint="3", body="done")]
+        self.store.amend(*FOLDER, done, NOW + SECOND)
+        self.end(order, DONE, NOW + SECOND)
+        before = self.everything()
+        # As it was before the run, and half-way through it; what is the same is not taken either.
+        for print in "123":
+            seen = [Observation(external_id="a", fingerprint=print), Observation(external_id="b", fingerprint="1")]
+            with pytest.raises(Stale, match="what a run had done"):
+                self.store.observe(*FOLDER, seen, NOW + SECOND, node="one", tenure=tenure)
+            with pytest.raises(Stale):
+                self.store.observe(*FOLDER, done, NOW + SECOND, node="one", tenure=tenure)
+        assert self.everything() == before
+        tenure = self.tenure("one", NOW + 2 * SECOND)
+        assert self.store.observe(*FOLDER, done, NOW + 2 * SECOND, node="one", tenure=tenure) == Edges(same=("a",))
+        assert self.serve(NOW + MINUTE) == []
+
+    def test_a_look_that_found_nothing_to_tell_of_leaves_a_tenure_as_it_is(self) -> None:
+        self.declare("moss")
+        tenure = self.tenure("one")
+        self.look("a", node="one")
+        self.store.amend(*FOLDER, [Observation(external_id="a", fingerprint="1")], NOW + SECOND)
+        assert self.tenure("one", NOW + SECOND) == tenure
+
     # -- nobody declares it any more
 
     def test_what_was_mirrored_of_an_abandoned_source_is_closed_and_nobody_tends_it(self) -> None:
@@ -181,7 +256,7 @@ class TendingContract(StoreCase):
         self.fail("away", NOW)
         assert self.store.mirrored_sources() == [BOARD, FOLDER]
         orders = {order.agent.name: order for order in self.serve(NOW)}
-        self.store.abandon([FOLDER, ("folder", "wren")], NOW + SECOND)
+        assert self.store.abandon([FOLDER, ("folder", "wren")], NOW + SECOND, node="one") == []
         assert self.store.mirrored_sources() == [BOARD]
         closed = [item for item in self.store.items(agent="moss") if item.closed_at == NOW + SECOND]
         assert [item.external_id for item in closed] == ["a", "b"]
@@ -201,3 +276,19 @@ class TendingContract(StoreCase):
         assert self.serve(NOW) == []
         self.look("a", now=NOW + SECOND)
         assert len(self.serve(NOW + SECOND)) == 1
+
+    def test_what_another_node_tends_is_not_abandoned_until_its_lease_has_run_out(self) -> None:
+        self.declare("moss", "wren")
+        self.tend("two", FOLDER)
+        self.tend("one", BOARD)
+        self.look("a", node="two")
+        before = self.everything()
+        assert self.store.abandon([FOLDER], NOW + SECOND, node="one") == [FOLDER]
+        assert self.store.abandon([FOLDER], NOW + SECOND) == [FOLDER]
+        assert self.everything() == before
+        assert self.store.abandon([FOLDER, BOARD], NOW + SECOND, node="one") == [FOLDER]
+        assert self.store.mirrored_sources() == [FOLDER]
+        assert [row.node for row in self.store.sources()] == ["two"]
+        self.set_clock(OVER)
+        assert self.store.abandon([FOLDER], OVER, node="one") == []
+        assert (self.store.mirrored_sources(), self.store.sources()) == ([], [])

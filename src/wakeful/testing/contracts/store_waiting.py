@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
 from wakeful.core.admission import admit
@@ -123,6 +126,38 @@ class WaitingContract(StoreCase):
         self.end(order, reported(usd=10), BEAT + MINUTE)
         (order,) = self.serve(BEAT + MINUTE)
         assert order.agent.name == "b"
+
+    def test_money_that_is_too_little_for_those_before_is_offered_to_those_behind(self) -> None:
+        limits = Limits(fleet_usd_per_day=100, reserve_usd=98)
+        dear = [an_agent(f"dear{n:02}", limits=replace(limits, reserve_usd=60)) for n in range(30)]
+        cheap = [an_agent(name, limits=replace(limits, reserve_usd=5)) for name in ("y-cheap", "z-cheap")]
+        self.declare(an_agent("spender", limits=limits, cadence=Cadence()), *dear, *cheap, sessions=9)
+        order = self.start(operator("spender"))
+        while self.due(BEAT):
+            assert self.serve(BEAT) == []
+        self.end(order, reported(usd=60), BEAT + MINUTE)
+        # The clock stands still: nobody is offered the same money twice, or this would go on for ever.
+        rounds = 0
+        began: list[str] = []
+        while self.due(BEAT + MINUTE):
+            assert len(self.due(BEAT + MINUTE)) <= 20
+            began += [order.agent.name for order in self.serve(BEAT + MINUTE)]
+            rounds += 1
+        assert (began, rounds) == (["y-cheap", "z-cheap"], 3)
+        events = self.store.events(limit=10_000)
+        told = Counter(event.agent for event in events if event.kind == "decided" and event.at == BEAT + MINUTE)
+        assert sorted(told.items()) == [(agent.name, 1) for agent in sorted((*dear, *cheap), key=lambda a: a.name)]
+        assert self.due(BEAT + HOUR) == []
+
+    def test_who_is_told_again_that_there_is_no_money_without_an_offer_offers_nothing(self) -> None:
+        limits = Limits(fleet_usd_per_day=100, reserve_usd=60)
+        self.declare(*(an_agent(name, limits=limits) for name in "abc"))
+        self.start(timer("a", BEAT), BEAT)
+        first, _ = (self.decide(timer(name, BEAT), BEAT) for name in "bc")
+        (wake,) = self.waiting("b")
+        assert wake.id == first.wake
+        assert self.decide(wake, BEAT + MINUTE).verdict.guard == "spend"
+        assert self.due(BEAT + MINUTE) == []
 
     def test_what_was_reserved_for_a_void_run_comes_back_to_those_who_wait(self) -> None:
         limits = Limits(fleet_usd_per_day=100, reserve_usd=60)

@@ -89,6 +89,8 @@ CREATE TABLE wake (
     guard         TEXT COLLATE "C",
     verdict       VARCHAR NOT NULL DEFAULT '',
     retry_at      BIGINT,
+    -- Since when money that came back is on offer to it; NULL once it has been decided since.
+    offered       BIGINT,
     rank          INTEGER NOT NULL,
     pool          TEXT COLLATE "C" NOT NULL CHECK (pool IN ('sessions', 'workers')),
     requested_at  BIGINT NOT NULL,
@@ -261,6 +263,8 @@ CREATE INDEX item_queue ON item (target) WHERE kind = 'task' AND closed_at IS NU
 CREATE INDEX item_by_run ON item (by_run) WHERE by_run IS NOT NULL AND closed_at IS NULL;
 CREATE INDEX item_closed ON item (closed_at, id) WHERE closed_at IS NOT NULL;
 CREATE INDEX item_keyed ON item (closed_at, id) WHERE closed_at IS NOT NULL AND dedupe IS NOT NULL;
+-- What is gone may come back as the very thing that it was.
+CREATE INDEX item_gone ON item (fingerprint) WHERE external_id IS NOT NULL AND closed_at IS NOT NULL;
 
 CREATE TABLE dependency (
     item   BIGINT NOT NULL REFERENCES item (id),
@@ -327,7 +331,7 @@ CREATE TABLE total (
     CHECK (part = 0 OR scope = 'fleet')
 );
 
-CREATE INDEX total_day ON total (day);
+CREATE INDEX total_day ON total (day, scope);
 
 -- The engines that are or were at work here, by the clock of the leases.
 CREATE TABLE node (
@@ -353,12 +357,19 @@ CREATE TABLE source (
     source       TEXT COLLATE "C" NOT NULL,
     node         TEXT COLLATE "C",
     lease_until  BIGINT,
+    -- What was seen in an earlier one is not taken: another node had it in between, or has told of a run's own doings.
+    tenure       BIGINT NOT NULL DEFAULT 0,
     -- Why it cannot be read, and since when.
     outage       VARCHAR,
     since        BIGINT,
+    -- Which reason was told last, by an event, and when.
+    told         VARCHAR,
+    told_at      BIGINT,
     PRIMARY KEY (agent, source),
     CHECK ((node IS NULL) = (lease_until IS NULL)),
     CHECK ((outage IS NULL) = (since IS NULL)),
+    CHECK ((outage IS NULL) = (told IS NULL)),
+    CHECK ((told IS NULL) = (told_at IS NULL)),
     CHECK (node IS NOT NULL OR outage IS NOT NULL)
 );
 

@@ -37,7 +37,7 @@ ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING
 RETURNING id, dedupe;
 
 -- name: item_by_dedupe
-SELECT id, kind, agent, role, subject, body, metadata FROM item WHERE dedupe = :dedupe;
+SELECT id, kind, agent, role, subject, body, metadata, type, priority FROM item WHERE dedupe = :dedupe;
 
 -- name: put_dependency
 INSERT INTO dependency (item, needs) VALUES (:item, :needs);
@@ -68,6 +68,24 @@ WHERE id = :item;
 -- name: close_mirrored
 UPDATE item SET state = 'closed', closed_at = :now, held_by = NULL WHERE id = :item;
 
+-- name: gone_things
+-- What was gone and may be back; of a run that was under way when it went, whether it still is, and whether it was good.
+-- Not of one from which it was put off: that run was shown it before it could be shown again.
+SELECT id, external_id, fingerprint, shown, unanswered, not_before,
+    (SELECT max(r.id) FROM run_item s JOIN run r ON r.id = s.run WHERE s.item = i.id AND r.ended_at IS NULL
+        AND (i.not_before IS NULL OR i.not_before <= r.started_at)) AS under_way,
+    EXISTS (SELECT 1 FROM run_item s JOIN run r ON r.id = s.run WHERE s.item = i.id AND s.fingerprint = i.fingerprint
+        AND (i.not_before IS NULL OR i.not_before <= r.started_at)
+        AND r.ended_at >= i.closed_at AND r.outcome IN ('done', 'no_work')) AS answered
+FROM item i WHERE fingerprint = ANY (ARRAY(SELECT json_array_elements_text(:prints::json)))
+    AND external_id IS NOT NULL AND closed_at IS NOT NULL AND source = :source AND agent = :agent
+ORDER BY id;
+
+-- name: reopen_mirrored
+UPDATE item SET state = 'open', closed_at = NULL, held_by = :held_by::bigint, shown = :shown, unanswered = :unanswered,
+    asked = CASE WHEN :ring_at::bigint IS NULL THEN asked END, ring_at = coalesce(:ring_at::bigint, ring_at)
+WHERE id = :item;
+
 -- name: items_by_hand
 SELECT id, kind, agent, source, external_id, closed_at FROM item
 WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:ids::json)::bigint)) ORDER BY id;
@@ -77,7 +95,8 @@ UPDATE item SET state = 'closed', closed_at = r.now, held_by = NULL
 FROM json_to_recordset(:rows::json) AS r (item bigint, now bigint) WHERE item.id = r.item AND item.closed_at IS NULL;
 
 -- name: snooze_item
-UPDATE item SET not_before = r.until, ring_at = r.until, ring = CASE ring WHEN 'silent' THEN 'news' ELSE ring END,
+-- It rings as news, whoever sent it: to put something off must not be a way past the limits, nor be held to those of its sender.
+UPDATE item SET not_before = r.until, ring_at = r.until, ring = 'news',
     asked = NULL, shown = NULL, unanswered = 0, held_by = NULL
 FROM json_to_recordset(:rows::json) AS r (item bigint, until bigint) WHERE item.id = r.item AND item.closed_at IS NULL;
 
@@ -120,6 +139,16 @@ UPDATE item SET shown = r.shown, asked = coalesce(asked, r.wake), held_by = NULL
     closed_at = CASE WHEN r.answered = 1 AND external_id IS NULL THEN r.now END
 FROM json_to_recordset(:rows::json) AS r (item bigint, shown text, wake bigint, answered int, now bigint)
 WHERE item.id = r.item AND item.closed_at IS NULL;
+
+-- name: ring_rest
+-- What rings and was not shown, for want of room, rings again; not what was refused, or what somebody waits for.
+UPDATE item SET asked = NULL, ring_at = greatest(ring_at, :at)
+WHERE agent IN (:agent, :address) AND ring_at IS NOT NULL AND closed_at IS NULL
+    AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
+    AND (shown IS NULL OR shown <> fingerprint) AND asked IS NOT NULL AND held_by IS NULL
+    AND (not_before IS NULL OR not_before <= :at)
+    AND NOT EXISTS (SELECT 1 FROM wake w LEFT JOIN wake f ON f.id = w.joined
+        WHERE w.id = item.asked AND coalesce(f.state, w.state) IN ('waiting', 'refused'));
 
 -- name: release_items
 UPDATE item SET held_by = NULL WHERE held_by = :run AND kind = 'message';

@@ -91,6 +91,8 @@ SELECT i.id, count(*) AS runs, min(r.started_at) AS first_shown_at, max(r.id) AS
 FROM item i JOIN run_item s ON s.item = i.id JOIN run r ON r.id = s.run AND r.state = 'ended'
 WHERE i.kind = 'message' AND i.closed_at IS NULL AND i.agent >= :first AND i.agent <= :last
     AND i.held_by IS NULL AND i.shown = i.fingerprint
+    -- Runs that saw it as it is now; of its own edits the last one knows.
+    AND (s.fingerprint = i.fingerprint OR s.run = (SELECT max(o.run) FROM run_item o WHERE o.item = i.id))
     AND (i.unanswered = 0 OR (i.asked IS NULL AND i.ring = 'silent')
         OR (i.asked IS NOT NULL AND NOT EXISTS (SELECT 1 FROM wake w LEFT JOIN wake j ON j.id = w.joined
             WHERE w.id = i.asked AND (w.state = 'waiting' OR j.state = 'waiting'))))

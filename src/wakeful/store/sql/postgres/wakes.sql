@@ -13,6 +13,9 @@ SELECT
         WHERE q.scope = p.pause_source AND (q.until IS NULL OR q.until > p.now) ORDER BY q.owner LIMIT 1) AS source_pause,
     (SELECT count(*) FROM wake w WHERE w.by_run = p.by_run AND w.cause = 'peer' AND w.id <> p.wake
         AND (w.charged = 1 OR w.state = 'waiting')) AS wakes_by_run,
+    -- Whose run that is, as it is declared now.
+    (SELECT json_build_array(a.name, a.version)::text FROM run r JOIN agent a ON a.name = r.agent
+        WHERE r.id = p.by_run AND a.removed_at IS NULL) AS asks,
     -- The last in order, not the latest by its stamp: the clock may have been set back since.
     (SELECT r.admitted_at FROM run r WHERE r.address = p.address AND r.charged = 1 AND r.state <> 'void'
         AND r.wake <> p.wake ORDER BY r.id DESC LIMIT 1) AS last_peer_wake_at,
@@ -80,9 +83,19 @@ SELECT name FROM address WHERE name = :name;
 
 -- name: retry_spend
 -- Money came back: the agent's own wakes, and the oldest of the others. Who is about to be let go anyway is left alone.
-UPDATE wake SET retry_at = :now
-WHERE id IN (SELECT id FROM wake WHERE state = 'waiting' AND guard = 'spend' AND (retry_at IS NULL OR retry_at > :later)
-    ORDER BY coalesce(agent IN (:agent, :address), false) DESC, requested_at, id LIMIT :limit FOR UPDATE SKIP LOCKED);
+UPDATE wake SET retry_at = :now, offered = :now
+WHERE id = ANY (ARRAY(SELECT id FROM wake
+    WHERE state = 'waiting' AND guard = 'spend' AND (retry_at IS NULL OR retry_at > :later)
+    ORDER BY coalesce(agent IN (:agent, :address), false) DESC, requested_at, id LIMIT :limit FOR UPDATE SKIP LOCKED));
+
+-- name: pass_spend
+-- Whoever is decided because money came back passes the offer on, to the next who have not been decided since then.
+-- As an array, which is found once: in a join it may be looked for again for each row, behind those just updated.
+UPDATE wake SET retry_at = :now, offered = (SELECT least(o.offered, :now) FROM wake o WHERE o.id = :wake)
+WHERE id = ANY (ARRAY(SELECT n.id FROM wake o CROSS JOIN LATERAL (SELECT w.id FROM wake w
+        WHERE w.state = 'waiting' AND w.guard = 'spend' AND w.retry_at > :later AND w.decided_at < least(o.offered, :now)
+        ORDER BY w.requested_at, w.id LIMIT :limit FOR UPDATE SKIP LOCKED) AS n
+    WHERE o.id = :wake AND o.offered IS NOT NULL));
 
 -- name: retry_joined
 UPDATE wake SET retry_at = :now WHERE id = :wake AND guard IS NULL AND retry_at > :now;
@@ -96,10 +109,31 @@ SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_r
     attempt, charged, requested_at
 FROM wake WHERE id = :wake AND state = 'waiting';
 
+-- name: next_joined
+-- The oldest that joined a wake to which a guard objected for its sender's sake, and may have no objection to this one.
+SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_run, root, depth, lineage_usd, slot,
+    attempt, charged, requested_at
+FROM wake WHERE joined = :wake AND CASE :guard::text WHEN 'wakes_per_run' THEN by_run IS DISTINCT FROM :by_run::bigint
+    WHEN 'wakes_per_pair' THEN sender IS DISTINCT FROM :sender::text ELSE depth < :depth END
+ORDER BY id LIMIT 1;
+
+-- name: wait_instead
+UPDATE wake SET state = 'waiting', joined = NULL, guard = NULL, verdict = '', retry_at = :now WHERE id = :wake;
+
+-- name: join_instead
+UPDATE wake SET joined = :next WHERE joined = :wake AND CASE :guard::text WHEN 'wakes_per_run' THEN by_run IS DISTINCT FROM :by_run::bigint
+    WHEN 'wakes_per_pair' THEN sender IS DISTINCT FROM :sender::text ELSE depth < :depth END;
+
 -- name: sweep_item
 -- No beat will ever show it: the sweep will.
-UPDATE item SET asked = NULL, ring = 'silent', ring_at = :ring_at
+UPDATE item SET asked = NULL, ring = 'silent', ring_at = greatest(:ring_at, coalesce(not_before, 0))
 WHERE id = :item AND closed_at IS NULL AND (SELECT timerless FROM address WHERE name = item.agent) = 1;
+
+-- name: sweep_joined
+-- And what others asked for with it.
+UPDATE item SET asked = NULL, ring = 'silent', ring_at = greatest(:ring_at, coalesce(not_before, 0))
+WHERE id IN (SELECT w.item FROM wake w WHERE w.joined = :wake AND w.item IS NOT NULL) AND closed_at IS NULL
+    AND asked IN (SELECT w.id FROM wake w WHERE w.joined = :wake) AND (SELECT timerless FROM address WHERE name = item.agent) = 1;
 
 -- name: ring_later
 -- The clock was set back behind an item that had rung: it has not asked yet.
@@ -129,7 +163,7 @@ FROM json_to_recordset(:rows::json) AS r (id bigint, agent text, role text, caus
 
 -- name: decide_wake
 UPDATE wake SET state = r.state, charged = r.charged, guard = r.guard, verdict = r.verdict, retry_at = r.retry_at,
-    decided_at = r.decided_at
+    decided_at = r.decided_at, offered = NULL
 FROM json_to_recordset(:rows::json) AS r (wake bigint, state text, charged smallint, guard text, verdict text,
     retry_at bigint, decided_at bigint)
 WHERE wake.id = r.wake;
@@ -212,6 +246,12 @@ ON CONFLICT (scope, day, part) DO UPDATE SET
 -- name: total_row
 SELECT sum(wakes)::bigint AS wakes, sum(ms)::bigint AS ms, sum(usd)::bigint AS usd, sum(tokens)::bigint AS tokens
 FROM total WHERE scope = :scope AND day = :day HAVING count(*) > 0;
+
+-- name: pair_rows
+-- Of the pairs of that day those that begin or end with one address.
+SELECT scope, wakes FROM total
+WHERE day = :day AND scope >= 'pair:' AND scope < 'pair;' AND wakes > 0
+    AND (starts_with(scope, :begin::text) OR right(scope, length(:end::text)) = :end::text);
 
 -- name: open_run
 -- Without a slot there is no run: whoever decided had one in hand.

@@ -141,6 +141,8 @@ CREATE INDEX item_queue ON item (target) WHERE kind = 'task' AND closed_at IS NU
 CREATE INDEX item_by_run ON item (by_run) WHERE by_run IS NOT NULL AND closed_at IS NULL;
 CREATE INDEX item_closed ON item (closed_at) WHERE closed_at IS NOT NULL;
 CREATE INDEX item_keyed ON item (closed_at) WHERE closed_at IS NOT NULL AND dedupe IS NOT NULL;
+-- What is gone may come back as the very thing that it was.
+CREATE INDEX item_gone ON item (fingerprint) WHERE external_id IS NOT NULL AND closed_at IS NOT NULL;
 
 CREATE TABLE dependency (
     item   INTEGER NOT NULL REFERENCES item (id),
@@ -174,6 +176,8 @@ CREATE TABLE wake (
     guard         TEXT,
     verdict       TEXT NOT NULL DEFAULT '',
     retry_at      INTEGER,
+    -- Since when money that came back is on offer to it; NULL once it has been decided since.
+    offered       INTEGER,
     rank          INTEGER NOT NULL,
     pool          TEXT NOT NULL CHECK (pool IN ('sessions', 'workers')),
     requested_at  INTEGER NOT NULL,
@@ -331,12 +335,19 @@ CREATE TABLE source (
     source       TEXT NOT NULL,
     node         TEXT,
     lease_until  INTEGER,
+    -- What was seen in an earlier one is not taken: another node had it in between, or has told of a run's own doings.
+    tenure       INTEGER NOT NULL DEFAULT 0,
     -- Why it cannot be read, and since when.
     outage       TEXT,
     since        INTEGER,
+    -- Which reason was told last, by an event, and when.
+    told         TEXT,
+    told_at      INTEGER,
     PRIMARY KEY (agent, source),
     CHECK ((node IS NULL) = (lease_until IS NULL)),
     CHECK ((outage IS NULL) = (since IS NULL)),
+    CHECK ((outage IS NULL) = (told IS NULL)),
+    CHECK ((told IS NULL) = (told_at IS NULL)),
     CHECK (node IS NOT NULL OR outage IS NOT NULL)
 ) WITHOUT ROWID, STRICT;
 

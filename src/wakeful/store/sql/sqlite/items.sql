@@ -11,7 +11,7 @@ VALUES (:kind, :state, :agent, :role, :target, :sender, :origin, :subject, :body
 ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING;
 
 -- name: item_by_dedupe
-SELECT id, kind, agent, role, subject, body, metadata FROM item WHERE dedupe = :dedupe;
+SELECT id, kind, agent, role, subject, body, metadata, type, priority FROM item WHERE dedupe = :dedupe;
 
 -- name: put_dependency
 INSERT INTO dependency (item, needs) VALUES (:item, :needs);
@@ -41,6 +41,24 @@ WHERE id = :item;
 -- name: close_mirrored
 UPDATE item SET state = 'closed', closed_at = :now, held_by = NULL WHERE id = :item;
 
+-- name: gone_things
+-- What was gone and may be back; of a run that was under way when it went, whether it still is, and whether it was good.
+-- Not of one from which it was put off: that run was shown it before it could be shown again.
+SELECT id, external_id, fingerprint, shown, unanswered, not_before,
+    (SELECT max(r.id) FROM run_item s JOIN run r ON r.id = s.run WHERE s.item = i.id AND r.ended_at IS NULL
+        AND (i.not_before IS NULL OR i.not_before <= r.started_at)) AS under_way,
+    EXISTS (SELECT 1 FROM run_item s JOIN run r ON r.id = s.run WHERE s.item = i.id AND s.fingerprint = i.fingerprint
+        AND (i.not_before IS NULL OR i.not_before <= r.started_at)
+        AND r.ended_at >= i.closed_at AND r.outcome IN ('done', 'no_work')) AS answered
+FROM item i INDEXED BY item_gone WHERE fingerprint IN (SELECT value FROM json_each(:prints))
+    AND external_id IS NOT NULL AND closed_at IS NOT NULL AND source = :source AND agent = :agent
+ORDER BY id;
+
+-- name: reopen_mirrored
+UPDATE item SET state = 'open', closed_at = NULL, held_by = :held_by, shown = :shown, unanswered = :unanswered,
+    asked = CASE WHEN :ring_at IS NULL THEN asked END, ring_at = coalesce(:ring_at, ring_at)
+WHERE id = :item;
+
 -- name: items_by_hand
 SELECT id, kind, agent, source, external_id, closed_at FROM item
 WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
@@ -49,7 +67,8 @@ WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 UPDATE item SET state = 'closed', closed_at = :now, held_by = NULL WHERE id = :item AND closed_at IS NULL;
 
 -- name: snooze_item
-UPDATE item SET not_before = :until, ring_at = :until, ring = CASE ring WHEN 'silent' THEN 'news' ELSE ring END,
+-- It rings as news, whoever sent it: to put something off must not be a way past the limits, nor be held to those of its sender.
+UPDATE item SET not_before = :until, ring_at = :until, ring = 'news',
     asked = NULL, shown = NULL, unanswered = 0, held_by = NULL
 WHERE id = :item AND closed_at IS NULL;
 
@@ -88,6 +107,16 @@ UPDATE item SET shown = :shown, asked = coalesce(asked, :wake), held_by = NULL,
     state = CASE WHEN :answered AND external_id IS NULL THEN 'closed' ELSE state END,
     closed_at = CASE WHEN :answered AND external_id IS NULL THEN :now ELSE NULL END
 WHERE id = :item AND closed_at IS NULL;
+
+-- name: ring_rest
+-- What rings and was not shown, for want of room, rings again; not what was refused, or what somebody waits for.
+UPDATE item SET asked = NULL, ring_at = max(ring_at, :at)
+WHERE agent IN (:agent, :address) AND ring_at IS NOT NULL AND closed_at IS NULL
+    AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
+    AND (shown IS NULL OR shown <> fingerprint) AND asked IS NOT NULL AND held_by IS NULL
+    AND (not_before IS NULL OR not_before <= :at)
+    AND NOT EXISTS (SELECT 1 FROM wake w LEFT JOIN wake f ON f.id = w.joined
+        WHERE w.id = item.asked AND coalesce(f.state, w.state) IN ('waiting', 'refused'));
 
 -- name: release_items
 UPDATE item SET held_by = NULL WHERE held_by = :run AND kind = 'message';

@@ -13,6 +13,9 @@ SELECT
         WHERE p.scope = :pause_source AND (p.until IS NULL OR p.until > :now) LIMIT 1) AS source_pause,
     (SELECT count(*) FROM wake w WHERE w.by_run = :by_run AND w.cause = 'peer' AND w.id <> :wake
         AND (w.charged = 1 OR w.state = 'waiting')) AS wakes_by_run,
+    -- Whose run that is, as it is declared now.
+    (SELECT json_array(a.name, a.version) FROM run r JOIN agent a ON a.name = r.agent
+        WHERE r.id = :by_run AND a.removed_at IS NULL) AS asks,
     -- The last in order, not the latest by its stamp: the clock may have been set back since.
     (SELECT r.admitted_at FROM run r WHERE r.address = :address AND r.charged = 1 AND r.state <> 'void'
         AND r.wake <> :wake ORDER BY r.id DESC LIMIT 1) AS last_peer_wake_at,
@@ -75,10 +78,17 @@ SELECT name FROM address WHERE name = :name;
 
 -- name: retry_spend
 -- Money came back: the agent's own wakes, and the oldest of the others. Who is about to be let go anyway is left alone.
-UPDATE wake SET retry_at = :now
+UPDATE wake SET retry_at = :now, offered = :now
 WHERE id IN (SELECT id FROM wake WHERE state = 'waiting' AND guard = 'spend' AND (retry_at IS NULL OR retry_at > :later)
     ORDER BY agent IN (:agent, :address) DESC,
     requested_at LIMIT :limit);
+
+-- name: pass_spend
+-- Whoever is decided because money came back passes the offer on, to the next who have not been decided since then.
+UPDATE wake SET retry_at = :now, offered = (SELECT min(o.offered, :now) FROM wake o WHERE o.id = :wake)
+WHERE id IN (SELECT n.id FROM wake o CROSS JOIN wake n WHERE o.id = :wake AND o.offered IS NOT NULL
+    AND n.state = 'waiting' AND n.guard = 'spend' AND n.retry_at > :later AND n.decided_at < min(o.offered, :now)
+    ORDER BY n.requested_at LIMIT :limit);
 
 -- name: retry_joined
 UPDATE wake SET retry_at = :now WHERE id = :wake AND guard IS NULL AND retry_at > :now;
@@ -92,10 +102,31 @@ SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_r
     attempt, charged, requested_at
 FROM wake WHERE id = :wake AND state = 'waiting';
 
+-- name: next_joined
+-- The oldest that joined a wake to which a guard objected for its sender's sake, and may have no objection to this one.
+SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_run, root, depth, lineage_usd, slot,
+    attempt, charged, requested_at
+FROM wake WHERE joined = :wake AND CASE :guard WHEN 'wakes_per_run' THEN by_run IS NOT :by_run
+    WHEN 'wakes_per_pair' THEN sender IS NOT :sender ELSE depth < :depth END
+ORDER BY id LIMIT 1;
+
+-- name: wait_instead
+UPDATE wake SET state = 'waiting', joined = NULL, guard = NULL, verdict = '', retry_at = :now WHERE id = :wake;
+
+-- name: join_instead
+UPDATE wake SET joined = :next WHERE joined = :wake AND CASE :guard WHEN 'wakes_per_run' THEN by_run IS NOT :by_run
+    WHEN 'wakes_per_pair' THEN sender IS NOT :sender ELSE depth < :depth END;
+
 -- name: sweep_item
 -- No beat will ever show it: the sweep will.
-UPDATE item SET asked = NULL, ring = 'silent', ring_at = :ring_at
+UPDATE item SET asked = NULL, ring = 'silent', ring_at = max(:ring_at, coalesce(not_before, 0))
 WHERE id = :item AND closed_at IS NULL AND (SELECT timerless FROM address WHERE name = item.agent);
+
+-- name: sweep_joined
+-- And what others asked for with it.
+UPDATE item SET asked = NULL, ring = 'silent', ring_at = max(:ring_at, coalesce(not_before, 0))
+WHERE id IN (SELECT w.item FROM wake w WHERE w.joined = :wake AND w.item IS NOT NULL) AND closed_at IS NULL
+    AND asked IN (SELECT w.id FROM wake w WHERE w.joined = :wake) AND (SELECT timerless FROM address WHERE name = item.agent);
 
 -- name: ring_later
 -- The clock was set back behind an item that had rung: it has not asked yet.
@@ -118,7 +149,7 @@ VALUES (:agent, :role, :cause, :subject, :state, :sender, :reason, :item, :task,
 
 -- name: decide_wake
 UPDATE wake SET state = :state, charged = :charged, guard = :guard, verdict = :verdict, retry_at = :retry_at,
-    decided_at = :decided_at WHERE id = :wake;
+    decided_at = :decided_at, offered = NULL WHERE id = :wake;
 
 -- name: lineage
 -- With what all that came of the same root has cost by now; of what is under way, what was set aside for it.
@@ -154,6 +185,12 @@ ON CONFLICT (scope, day) DO UPDATE SET
 
 -- name: total_row
 SELECT wakes, ms, usd, tokens FROM total WHERE scope = :scope AND day = :day;
+
+-- name: pair_rows
+-- Of the pairs of that day those that begin or end with one address.
+SELECT scope, wakes FROM total
+WHERE day = :day AND scope >= 'pair:' AND scope < 'pair;' AND wakes > 0
+    AND (substr(scope, 1, length(:begin)) = :begin OR substr(scope, -length(:end)) = :end);
 
 -- name: open_run
 INSERT INTO run (agent, address, wake, cause, subject, pool, state, version, position, hits, beat, attempt, charged, pair, day,
