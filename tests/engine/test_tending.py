@@ -241,7 +241,7 @@ async def test_what_was_closed_behind_the_back_of_its_node_is_open_again_soon_an
     # As an engine of before did, and as a hand in the database may.
     await two.access.write(lambda store: store.abandon([("inbox", "moss")], one.now, node="one"))
     assert states(company) == {"note": "closed"}
-    await one.until(200 + 60 + 2 * EVERY)
+    await one.until(200 + 2 * EVERY)
     assert (tender(company), states(company)) == ("one", {"note": "open"})
     await one.until(500)
     assert len(runs(company)) == 1

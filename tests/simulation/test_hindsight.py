@@ -28,7 +28,7 @@ from wakeful.testing.world import World
 
 SEEDS = range(5, 20)
 FEWEST = 500
-FROM_ITEMS = ("what rang has been shown since", "task ")
+FROM_ITEMS = ("what rang has been dealt with since", "task ")
 MET = {guard.name for guard in GUARDS} | {None}
 
 

@@ -138,9 +138,9 @@ class Tended:
         return True
 
     async def _observe(self, batch: Batch) -> None:
-        # What was told before is told once more, to a store that most often has it, or an outage has other words for its
-        # reason, the time maybe: nobody need hear of that.
-        again = self._last is not None and (batch == self._last or batch.outage and self._last.outage)
+        # What was told before is told once more, to a store that most often has it; or an outage is put in other words.
+        # Nobody need hear of that.
+        again = self._last is not None and (batch == self._last or (batch.outage and self._last.outage))
         found = await self._access.write(partial(self._observed, batch), quiet=again)
         if again and (found.new or found.changed or found.gone):
             self._access.tell()

@@ -167,7 +167,7 @@ def why_moot(row: Row, wake: Wake, standing: Standing, agent_row: Row, now: date
         return "the beat has been run or moved since"
     rung = wake.cause in (Cause.peer, Cause.news) or (wake.cause is Cause.operator and wake.item is not None)
     if rung and not row["rings"]:
-        return "what rang has been shown since"
+        return "what rang has been dealt with since"
     if wake.subject is Subject.task:
         return _why_task_moot(row, wake, now)
     return None

@@ -11,9 +11,11 @@ from wakeful.core.agents import Agent
 from wakeful.core.cadence import Cadence
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.events import EventKind
+from wakeful.core.guards import RELEASE
 from wakeful.core.items import Priority, State
 from wakeful.core.runs import Ending, ErrorClass, Outcome, Result
 from wakeful.core.wakes import Cause, Pause, Subject
+from wakeful.core.windows import spread
 from wakeful.store.protocol import Order, TaskEnd
 from wakeful.testing.contracts.store_case import (
     BY_US,
@@ -135,7 +137,9 @@ class TasksContract(StoreCase):
         for order in self.serve(NOW):
             self.end(order, QUOTA if order.agent.name == "moss" else AUTH)
         held, parked = (self.item(task) for task in tasks)
-        assert (held.state, held.attempts, held.not_before) == (State.pending, 0, NOW + HOUR)
+        # And a moment more: those of one quota do not begin together.
+        again = NOW + HOUR + spread("moss", RELEASE)
+        assert (held.state, held.attempts, held.not_before) == (State.pending, 0, again)
         assert (parked.state, parked.closed_at) == (State.blocked, None)
         assert "401" in (parked.error or "")
 
