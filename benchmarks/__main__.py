@@ -21,6 +21,8 @@ from benchmarks.floor import Floor, Slice
 from benchmarks.functions import functions
 from benchmarks.growth import Growth
 from benchmarks.lines import SIZES, Samples, at
+from benchmarks.messages import messages
+from benchmarks.postgres import postgres
 from benchmarks.recording import Recording
 from benchmarks.report import figure, show, write
 from benchmarks.starting import starting
@@ -134,6 +136,8 @@ def main() -> None:
         lines += starting(Path(folder), rounds, run.say)
         lines += functions(Path(folder), rounds, run.say)
         lines += engine(Path(folder), rounds, run.say)
+        lines += messages(Path(folder), rounds, run.say)
+        lines += postgres(rounds, run.say)
     write(lines, BUILD / "bench.json")
     show(lines)
 

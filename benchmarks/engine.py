@@ -48,12 +48,12 @@ def engine(folder: Path, rounds: int, say: Say) -> list[Line]:
 
 def _at_rest(place: Path, rest: float, say: Say) -> list[Line]:
     agents = "\n".join(f"* agent-{number}\n:PROPERTIES:\n:INTERVAL: 1h\n:END:" for number in range(AGENTS))
-    fleet = _fleet(place / "rest", f"#+RUN: /bin/true\n#+GRACE: 2h\n{agents}\n")
+    fleet = fleet_file(place / "rest", f"#+RUN: /bin/true\n#+GRACE: 2h\n{agents}\n")
     began = time.perf_counter()
-    with _up(fleet) as process:
+    with engine_up(fleet) as process:
         first = time.perf_counter() - began
     began = time.perf_counter()
-    with _up(fleet) as process:
+    with engine_up(fleet) as process:
         again = time.perf_counter() - began
         time.sleep(SETTLE)
         used, since = _seconds_used(process.pid), time.perf_counter()
@@ -62,10 +62,10 @@ def _at_rest(place: Path, rest: float, say: Say) -> list[Line]:
         memory = _resident(process.pid) / 1e6
     say(f"{AGENTS:,} agents: up in {first:.1f} s, again in {again:.1f} s, {idle:.2f} % of a core, {memory:.0f} MB")
     return [
-        _line(f"engine, {AGENTS:,} agents, first start", first, f"s, goal {START}"),
-        _line(f"engine, {AGENTS:,} agents, restart", again, f"s, goal {START}"),
-        _line(f"engine, {AGENTS:,} agents, none due, use of a core", idle, f"%, goal {IDLE}"),
-        _line(f"engine, {AGENTS:,} agents, memory", memory, f"MB, goal {MEMORY}"),
+        line_of(f"engine, {AGENTS:,} agents, first start", first, f"s, goal {START}"),
+        line_of(f"engine, {AGENTS:,} agents, restart", again, f"s, goal {START}"),
+        line_of(f"engine, {AGENTS:,} agents, none due, use of a core", idle, f"%, goal {IDLE}"),
+        line_of(f"engine, {AGENTS:,} agents, memory", memory, f"MB, goal {MEMORY}"),
     ]
 
 
@@ -94,11 +94,11 @@ def _resident(pid: int) -> int:
 
 def _beats(place: Path, beats: int, say: Say) -> list[Line]:
     agent = "* one\n:PROPERTIES:\n:INTERVAL: 1s\n:BURST: 100000/10m\n:END:\n"
-    fleet = _fleet(place / "beats", f"#+RUN: /bin/true\n#+GRACE: 0s\n{agent}")
+    fleet = fleet_file(place / "beats", f"#+RUN: /bin/true\n#+GRACE: 0s\n{agent}")
     runs, bare = fleet.parent / ".wakeful" / "runs", []
-    with _up(fleet):
+    with engine_up(fleet):
         while len(list(runs.glob("*/exit.json"))) < beats + 2:
-            bare.append(_bare())
+            bare.append(bare_start())
             time.sleep(0.13)
     steps = _steps(fleet.parent / ".wakeful")[2:]
     lines = list(_lines(steps, bare))
@@ -106,7 +106,7 @@ def _beats(place: Path, beats: int, say: Say) -> list[Line]:
     return lines
 
 
-def _bare() -> float:
+def bare_start() -> float:
     started = time.perf_counter()
     _, status = os.waitpid(os.posix_spawn(TRUE[0], TRUE, {}), 0)
     assert status == 0
@@ -124,32 +124,32 @@ def _steps(data: Path) -> list[dict[str, float]]:
             if run.outcome != "done" or run.started_at is None or wake is None:
                 continue
             steps = json.loads((data / "runs" / str(run.id) / "exit.json").read_bytes())["steps"]
-            due = _since_boot(wake.wake.requested_at, boot)
-            found.append({"due": due, "decided": _since_boot(run.started_at, boot), **steps})
+            due = since_boot(wake.wake.requested_at, boot)
+            found.append({"due": due, "decided": since_boot(run.started_at, boot), **steps})
         return found
     finally:
         store.close()
 
 
-def _since_boot(moment: datetime, boot: float) -> float:
+def since_boot(moment: datetime, boot: float) -> float:
     return (moment - datetime.fromtimestamp(0, UTC)).total_seconds() - boot
 
 
 def _lines(steps: list[dict[str, float]], bare: list[float]) -> Iterator[Line]:
     for first, second in pairwise(steps[0]):
         value = median(each[second] - each[first] for each in steps)
-        yield _line(f"beat, {first} to {second}", value * 1e3, "ms")
+        yield line_of(f"beat, {first} to {second}", value * 1e3, "ms")
     taken = [each["exited"] - each["due"] for each in steps]
     added = (median(taken) - median(bare)) * 1e3
-    yield _line("beat, due to exited, p50 added to a bare start", added, f"ms, goal {ADDED}", median(bare) * 1e3)
+    yield line_of("beat, due to exited, p50 added to a bare start", added, f"ms, goal {ADDED}", median(bare) * 1e3)
     added = (quantiles(taken, n=100)[98] - quantiles(bare, n=100)[98]) * 1e3
-    yield _line("beat, due to exited, p99 added to a bare start", added, "ms", median(bare) * 1e3)
+    yield line_of("beat, due to exited, p99 added to a bare start", added, "ms", median(bare) * 1e3)
 
 
 # ---- an engine in a process of its own
 
 
-def _fleet(folder: Path, text: str) -> Path:
+def fleet_file(folder: Path, text: str) -> Path:
     folder.mkdir()
     file = folder / "fleet.org"
     file.write_text(text, encoding="utf-8")
@@ -157,7 +157,7 @@ def _fleet(folder: Path, text: str) -> Path:
 
 
 @contextmanager
-def _up(fleet: Path) -> Iterator[subprocess.Popen[bytes]]:
+def engine_up(fleet: Path) -> Iterator[subprocess.Popen[bytes]]:
     announced = fleet.parent / ".wakeful" / "engine.json"
     announced.unlink(missing_ok=True)
     command = [sys.executable, "-m", "wakeful", "up", "--fleet", str(fleet), "--port", "0"]
@@ -175,7 +175,7 @@ def _up(fleet: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(PATIENCE)
 
 
-def _line(name: str, value: float, unit: str, floor: float | None = None) -> Line:
+def line_of(name: str, value: float, unit: str, floor: float | None = None) -> Line:
     ratio: Any = None if floor is None else value / floor
     rounded = [None if number is None else float(f"{number:.4g}") for number in (value, floor, ratio)]
     assert rounded[0] is not None

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from benchmarks.engine import _bare, _fleet, _line, _since_boot, _up
+from benchmarks.engine import bare_start, engine_up, fleet_file, line_of, since_boot
 from benchmarks.lines import Line
 from wakeful import belongings
 from wakeful.cli.exchange import exchange
@@ -48,9 +48,9 @@ def messages(folder: Path, rounds: int, say: Say) -> list[Line]:
     place.mkdir()
     count = MESSAGES * min(rounds, 3)
     return [
-        *_told("library", *asyncio.run(_by_library(_fleet(place / "library", FLEET), count)), say),
-        *_told("HTTP", *_by_engine(_fleet(place / "http", FLEET), count, _by_http), say),
-        *_told("command", *_by_engine(_fleet(place / "command", FLEET), count, _by_command), say),
+        *_told("library", *asyncio.run(_by_library(fleet_file(place / "library", FLEET), count)), say),
+        *_told("HTTP", *_by_engine(fleet_file(place / "http", FLEET), count, _by_http), say),
+        *_told("command", *_by_engine(fleet_file(place / "command", FLEET), count, _by_command), say),
     ]
 
 
@@ -62,8 +62,8 @@ def _told(way: str, taken: list[dict[str, float]], bare: list[float], say: Say) 
         middle = (median(times) - median(bare)) * 1e3
         tail = (quantiles(times, n=100)[98] - quantiles(bare, n=100)[98]) * 1e3
         say(f"{name}: {middle:.1f} ms more than a bare start, {tail:.1f} ms at the 99th percentile")
-        yield _line(f"{name}, p50 added to a bare start", middle, goal, median(bare) * 1e3)
-        yield _line(f"{name}, p99 added to a bare start", tail, "ms", median(bare) * 1e3)
+        yield line_of(f"{name}, p50 added to a bare start", middle, goal, median(bare) * 1e3)
+        yield line_of(f"{name}, p99 added to a bare start", tail, "ms", median(bare) * 1e3)
 
 
 def _now() -> float:
@@ -74,7 +74,7 @@ def _steps(data: Path, run: int, sent: float, accepted: str) -> dict[str, float]
     """All of these in seconds since boot."""
     steps: dict[str, float] = json.loads((data / "runs" / str(run) / "exit.json").read_bytes())["steps"]
     boot = time.time() - _now()
-    return {"sent": sent, "accepted": _since_boot(datetime.fromisoformat(accepted), boot), **steps}
+    return {"sent": sent, "accepted": since_boot(datetime.fromisoformat(accepted), boot), **steps}
 
 
 async def _by_library(fleet: Path, count: int) -> tuple[list[dict[str, float]], list[float]]:
@@ -89,7 +89,7 @@ async def _by_library(fleet: Path, count: int) -> tuple[list[dict[str, float]], 
     taken, bare = [], []
     try:
         for _ in range(count + 2):
-            bare.append(_bare())
+            bare.append(bare_start())
             await asyncio.sleep(BETWEEN)
             sent = _now()
             answer = await control.send(OPERATOR, agent="one", body="look", priority="urgent")
@@ -109,11 +109,11 @@ def _by_engine(
 ) -> tuple[list[dict[str, float]], list[float]]:
     data = fleet.parent / ".wakeful"
     taken, bare = [], []
-    with _up(fleet):
+    with engine_up(fleet):
         url = json.loads((data / "engine.json").read_bytes())["url"]
         token = belongings.operator_token(data)
         for _ in range(count + 2):
-            bare.append(_bare())
+            bare.append(bare_start())
             time.sleep(BETWEEN)
             sent = _now()
             answer = send(fleet, url, token)

@@ -300,11 +300,11 @@ def _access(store: SqlStore, shared: bool) -> tuple[Writer, tuple[type[Exception
 
 def _sources(root: Path, data: Path, url: str) -> Sources:
     """What agents declare to be looked at: in their name, and without their secrets in what is told of it."""
-    from wakeful.runners.environment import Surroundings, before_a_run, secret_values
+    from wakeful.runners.environment import Surroundings, before_a_run, secret_values, with_ourselves
     from wakeful.runners.redaction import Redactor
     from wakeful.sources.registry import Around, declared
 
-    around = Surroundings(base=os.environ, root=root, data=data)
+    around = Surroundings(base=with_ourselves(os.environ), root=root, data=data)
 
     def hide(agent: Agent) -> Callable[[str], str]:
         redactor = Redactor(secret_values(agent, os.environ))

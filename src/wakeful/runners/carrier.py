@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -35,7 +34,7 @@ from wakeful.runners.checks import Checks
 from wakeful.runners.commands import split_command
 from wakeful.runners.dream import dream_command, journal_briefing, memory_path
 from wakeful.runners.elsewhere import QUIET, at_address, in_session
-from wakeful.runners.environment import Surroundings, before_a_run, build_environment, secret_values
+from wakeful.runners.environment import Surroundings, before_a_run, build_environment, secret_values, with_ourselves
 from wakeful.runners.function import FunctionRunner, Link, Shift
 from wakeful.runners.held import HeldShift
 from wakeful.runners.lease import extend
@@ -101,7 +100,7 @@ class Carrier:
         self._token = token
         self._fence = fence
         self._quiet = quiet
-        self._around = Surroundings(base=_with_ourselves(base), root=self._root, data=self._data)
+        self._around = Surroundings(base=with_ourselves(base), root=self._root, data=self._data)
         self._processes = ProcessRunner()
         self._functions = FunctionRunner(self._processes, self._data / "workers", link)
         self._carrying: set[int] = set()
@@ -341,11 +340,3 @@ def _failure(error: WakefulError | OSError) -> Ending:
     """A mistake is for a person to mend; a full disk may mend itself."""
     kind = ErrorClass.config if isinstance(error, Mistake) else ErrorClass.other
     return Ending(result=Result(error=f"it could not be started: {error}", error_class=kind))
-
-
-def _with_ourselves(base: Mapping[str, str]) -> dict[str, str]:
-    """A run may use our own command line: where PATH does not lead to it, its folder comes last."""
-    path, ours = base.get("PATH", ""), Path(sys.executable).parent
-    if path and shutil.which("wakeful", path=path) is None and (ours / "wakeful").exists():
-        path = f"{path}{os.pathsep}{ours}"
-    return {**base, "PATH": path} if path else dict(base)

@@ -8,7 +8,10 @@ Laws:
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,3 +112,11 @@ def secret_values(agent: Agent, base: Mapping[str, str], token: str = "") -> tup
     telling = (name for name in agent.environment if name.upper().endswith(SECRET_ENDINGS))
     values = (base.get(name, "") for name in (*agent.secrets, *telling))
     return tuple(dict.fromkeys(value for value in (token, *values) if value))
+
+
+def with_ourselves(base: Mapping[str, str]) -> dict[str, str]:
+    """Whoever is started may use our own command line: where PATH does not lead to it, its folder comes last."""
+    path, ours = base.get("PATH", ""), Path(sys.executable).parent
+    if path and shutil.which("wakeful", path=path) is None and (ours / "wakeful").exists():
+        path = f"{path}{os.pathsep}{ours}"
+    return {**base, "PATH": path} if path else dict(base)
