@@ -15,6 +15,7 @@ import pytest
 from tests.cli.office import LEASE, PASSWORD, ROOT, Office, now, wakeful
 from wakeful import app, belongings
 from wakeful.cli import database
+from wakeful.cli.connection import store_of
 from wakeful.cli.place import place_of
 from wakeful.core.admission import admit
 from wakeful.core.wakes import FLEET as FLEET_SCOPE
@@ -274,7 +275,7 @@ def test_the_doctor_looks_at_the_database(moved):
     found = {row["name"]: row for row in json.loads(looked.stdout)["findings"]}
     assert "PostgreSQL" in found["store"]["said"] and PASSWORD not in looked.output
     assert found["store"]["level"] == "warn" and "fsync = off" in found["store"]["said"]
-    for name in ("psycopg", "round trip", "clocks", "hints"):
+    for name in ("psycopg", "round trip", "clocks", "hints", "strangers"):
         assert found[name]["level"] == "ok", found[name]
 
 
@@ -286,6 +287,16 @@ def test_the_doctor_warns_of_clocks_that_are_apart_of_a_long_way_and_of_deaf_nod
     for name in ("round trip", "clocks", "hints"):
         assert found[name]["level"] == "warn", found[name]
     assert "NTP" in found["clocks"]["remedy"] and "session mode" in found["hints"]["remedy"]
+
+
+def test_the_doctor_names_a_transaction_of_others_that_stays_open(moved, monkeypatch):
+    monkeypatch.setattr(database, "LONG", 0.0)
+    place = place_of(None, None)
+    with psycopg.connect(store_of(place), application_name="a dump") as other:
+        other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        other.execute("SELECT count(*) FROM pg_class")
+        level, said, remedy = database.strangers(place)
+        assert level == "warn" and f"a dump (process {other.info.backend_pid})" in said and "idle_in" in remedy
 
 
 @pytest.mark.parametrize(("seconds", "which"), [(-60, "behind"), (60, "ahead of")])

@@ -24,6 +24,8 @@ SLOW = 0.020
 APART = 2.0
 HEARD_WITHIN = 2.0
 _TIMES = 7
+# A dump takes a while; what is open for longer than this is looked at by a person.
+LONG = 60.0
 
 _INSTALL = "pip install 'wakeful[postgres]'"
 _POOLER = "name the server itself, or a pooler that keeps a connection for its client (session mode)"
@@ -35,6 +37,13 @@ SELECT current_setting('server_version') AS version, current_setting('server_ver
     to_regclass('schema') IS NOT NULL AND to_regclass('standing') IS NOT NULL AS ours,
     coalesce((SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
         WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'), 0)::bigint AS bytes
+"""
+
+_OLDEST = """
+SELECT pid, application_name AS name, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+    AND xact_start < clock_timestamp() - make_interval(secs => $1) ORDER BY xact_start LIMIT 1
 """
 
 
@@ -115,10 +124,22 @@ def hints(place: Place) -> Found:
     return Level.warn, "nodes do not hear each other, and so are up to 5s late", _POOLER
 
 
+def strangers(place: Place) -> Found:
+    """While a transaction of somebody's is open, nothing that has changed since can be swept away."""
+    with _connected(place) as connection:
+        row = connection.execute(_OLDEST, (LONG,)).fetchone()
+    if row is None:
+        return Level.ok, f"no transaction of others is open for more than {lasting(LONG)}"
+    who = f"{row['name'] or 'somebody'} (process {row['pid']})"
+    said = f"a transaction of {who} is open for {lasting(row['seconds'])}, and slows everything down until it ends"
+    return Level.warn, said, "end it; idle_in_transaction_session_timeout ends those that are forgotten"
+
+
 LOOKS: tuple[tuple[str, Callable[[Place], Found]], ...] = (
     ("psycopg", psycopg),
     ("store", store),
     ("round trip", round_trip),
     ("clocks", clocks),
     ("hints", hints),
+    ("strangers", strangers),
 )
