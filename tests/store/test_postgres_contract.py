@@ -120,7 +120,7 @@ def test_what_is_only_here_has_its_impossible_too(raw, statement, error):
 
 
 # Whose instants are the database's own here, and the caller's there.
-LEASES = {"join_node", "leave_node", "renew_runs", "node_rows", "orphaned_runs", "tend_sources"}
+LEASES = {"join_node", "leave_node", "renew_runs", "node_rows", "orphaned_runs", "tend_sources", "forget_source"}
 
 
 def parameters_of(query: Query) -> frozenset[str]:
