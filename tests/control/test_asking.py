@@ -84,6 +84,19 @@ def test_the_same_key_ticks_once_also_after_its_run_has_ended(desk):
     assert len(desk.store.runs()) == 2
 
 
+def test_a_key_is_known_however_much_was_asked_for_since(desk):
+    desk.declare("wren")
+    first = desk.ask("tick", agent="wren", key="deploy-7")
+    (busy,) = desk.claim()
+    for number in range(300):
+        desk.ask("tick", agent="wren", key=f"other-{number}")
+    desk.end(busy)
+    again = desk.ask("tick", agent="wren", key="deploy-7")
+    assert (again["wake_id"], again["duplicate"]) == (first["wake_id"], True)
+    # The same word of another kind is another request.
+    assert desk.ask("wake", agent="wren", key="deploy-7")["duplicate"] is False
+
+
 def test_ticks_under_different_keys_still_become_one_waiting_wake(desk):
     desk.declare("wren")
     desk.begin("wren")

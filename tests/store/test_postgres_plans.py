@@ -28,7 +28,16 @@ AGENTS = 200
 SIZES = {"small": 600, "full": 20_000}
 GROWING = {"wake", "run", "item", "event", "run_item", "attempt", "output", "total", "declaration"}
 HOT = {
-    "deciding": ["facts", "agent_row", "candidates", "role_candidates", "waiting_like", "waiting_wake", "lineage"],
+    "deciding": [
+        "facts",
+        "agent_row",
+        "candidates",
+        "role_candidates",
+        "waiting_like",
+        "waiting_wake",
+        "lineage",
+        "keyed_wake",
+    ],
     "in one go": ["still_waiting", "waiting_alike", "agents_named", "lineages", "asked_standings", "asked_items"],
     "holding": ["addresses_of_names", "addresses_of_runs", "addresses", "take_slots"],
     "deciding on": ["put_wake", "decide_wake", "ask_item", "ask_standing", "add_total", "open_run", "put_attempt"],
@@ -347,12 +356,12 @@ def test_a_queue_of_equals_is_read_from_its_head(stores):
     assert len(store.wakes(state="waiting", limit=AGENTS)) > AGENTS / 2
     assert rows_read(store, lambda store: store.due(NOW, limit=5))[0] < AGENTS / 2
     connection.execute("UPDATE wake SET guard = 'busy', retry_at = 1 WHERE state = 'waiting' AND guard = 'slots'")
-    connection.execute("VACUUM ANALYZE wake")
+    connection.execute("VACUUM (INDEX_CLEANUP ON, ANALYZE) wake")
     try:
         assert rows_read(store, lambda store: store.due(NOW, limit=5))[0] < AGENTS / 2
     finally:
         connection.execute("UPDATE wake SET guard = 'slots', retry_at = NULL WHERE state = 'waiting' AND retry_at = 1")
-        connection.execute("VACUUM ANALYZE wake")
+        connection.execute("VACUUM (INDEX_CLEANUP ON, ANALYZE) wake")
 
 
 def test_that_count_sees_a_query_that_grows(stores):

@@ -73,8 +73,6 @@ class Base:
         self.shared = shared
         self.patience = patience
         self.hearing = hearing
-        # One at a time through what is found by its key before it is written.
-        self._keyed = asyncio.Lock()
         self._bells: set[asyncio.Event] = set()
         self._listening = False
 

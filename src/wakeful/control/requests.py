@@ -46,6 +46,8 @@ class Answer:
     run: int | None = None
     joined: int | None = None
     agent: str | None = None
+    # What the same caller asked for under the same key, which is then the answer.
+    before: int | None = None
     # Recorded, and left to others to decide.
     left: bool = False
 
@@ -55,14 +57,10 @@ class Requests(Base):
         """Records, then decides; or, without an engine, leaves it to the one that starts next."""
         agent = wake.agent if wake else item.agent if item else None
         target = await self.access.read(lambda store: find(store, agent or ""))
-        if item is None and wake is not None and wake.source is not None:
-            async with self._keyed:
-                known = await self.access.read(lambda store: _asked_before(store, wake))
-                if known is not None:
-                    return known
-                put = await self._written(lambda store, claim: self._put(store, claim, wake, None, now))
-        else:
-            put = await self._written(lambda store, claim: self._put(store, claim, wake, item, now, target))
+        put = await self._written(lambda store, claim: self._put(store, claim, wake, item, now, target))
+        if put.before is not None:
+            before = put.before
+            return await self.access.read(lambda store: _told_before(store, before, None))
         return await self._heard(put) if put.left and self.shared else put
 
     async def _written(self, put: Callable[[Store, Claim], Answer]) -> Answer:
@@ -81,6 +79,10 @@ class Requests(Base):
         target: Target | None = None,
     ) -> Answer:
         id = None
+        if item is None and wake is not None and wake.source is not None:
+            before = store.keyed_wake(wake.agent or "", wake.subject.value, wake.source)
+            if before is not None:
+                return Answer(before=before)
         if item is not None:
             recorded = store.record([item], now)[0]
             id = recorded.id
@@ -138,14 +140,6 @@ def _decided(store: Store, put: Answer) -> Answer | None:
 
 
 # ---- what was asked before
-
-
-def _asked_before(store: Store, wake: Wake) -> Answer | None:
-    """The wake that the same caller asked for under the same key."""
-    for row in store.wakes(agent=wake.agent, before=NEWEST, limit=MOST_LOOKED_AT):
-        if row.wake.source == wake.source and row.wake.subject is wake.subject:
-            return _told_before(store, row.wake.id, None)
-    return None
 
 
 def _answer_before(store: Store, item: int, target: Target | None) -> Answer:

@@ -82,6 +82,11 @@ class Listing(SqlBase):
         rows = _wake_rows(self.session.reader(), [id])
         return rows[0] if rows else None
 
+    def keyed_wake(self, agent: str, subject: str, key: str) -> int | None:
+        reading = self.session if self.session.depth else self.session.reader()
+        row = reading.one("keyed_wake", agent=agent, subject=subject, key=key)
+        return None if row is None or row["id"] is None else int(row["id"])
+
     def lineage(self, root: int, *, limit: int = 1000) -> list[WakeRow]:
         reader = self.session.reader()
         return _wake_rows(reader, ids_of(reader.all("wakes_from", root=root, limit=limit)))

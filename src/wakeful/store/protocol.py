@@ -321,6 +321,9 @@ class Store(Protocol):
     def mirrored_sources(self) -> list[tuple[str, str]]:
         """Every (source, agent) that has open mirrored items."""
 
+    def keyed_wake(self, agent: str, subject: str, key: str) -> int | None:
+        """The first wake under that key (`key:…`); inside a transaction also what it has asked for itself."""
+
     def lineage(self, root: int, *, limit: int = 1000) -> list[WakeRow]:
         """The wakes that came of one, itself first, by id; what each run cost is in its row."""
 

@@ -105,6 +105,9 @@ ORDER BY source, agent;
 -- name: source_rows
 SELECT source, agent, node, outage, since FROM source ORDER BY agent, source;
 
+-- name: keyed_wake
+SELECT min(id) AS id FROM wake WHERE source = :key AND substr(source, 1, 4) = 'key:' AND agent = :agent AND subject = :subject;
+
 -- name: wakes_from
 -- Itself, and those that came of it.
 SELECT id FROM wake WHERE id = :root UNION ALL SELECT id FROM wake WHERE root = :root ORDER BY id LIMIT :limit;

@@ -199,6 +199,8 @@ CREATE INDEX wake_of_agent ON wake (agent, id);
 CREATE INDEX wake_task ON wake (coalesce(agent, 'role:' || role)) WHERE state = 'waiting' AND cause = 'task';
 CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL;
 CREATE INDEX wake_root ON wake (root, id) WHERE root IS NOT NULL;
+-- What was asked for under a key of its caller's.
+CREATE INDEX wake_keyed ON wake (source) WHERE substr(source, 1, 4) = 'key:';
 CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard IN ('busy', 'state_gate', 'spend');
 CREATE INDEX wake_role ON wake (role) WHERE state = 'waiting' AND agent IS NULL;
 CREATE INDEX wake_spend ON wake (requested_at) WHERE state = 'waiting' AND guard = 'spend';
