@@ -28,16 +28,8 @@ AGENTS = 200
 SIZES = {"small": 600, "full": 20_000}
 GROWING = {"wake", "run", "item", "event", "run_item", "attempt", "output", "total", "declaration"}
 HOT = {
-    "deciding": [
-        "facts",
-        "agent_row",
-        "candidates",
-        "role_candidates",
-        "waiting_like",
-        "waiting_wake",
-        "lineage",
-        "keyed_wake",
-    ],
+    "deciding": ["facts", "agent_row", "candidates", "role_candidates", "waiting_like", "waiting_wake", "lineage"],
+    "asked before": ["keyed_wake"],
     "in one go": ["still_waiting", "waiting_alike", "agents_named", "lineages", "asked_standings", "asked_items"],
     "holding": ["addresses_of_names", "addresses_of_runs", "addresses", "take_slots"],
     "deciding on": ["put_wake", "decide_wake", "ask_item", "ask_standing", "add_total", "open_run", "put_attempt"],

@@ -53,16 +53,8 @@ GROWING = {
 # Read once at a start or an edit of the fleet, or by a person: these may look at every agent.
 WHOLE = {"known_agents", "live_agents", "timer_standings"}
 HOT = {
-    "deciding": [
-        "facts",
-        "agent_row",
-        "candidates",
-        "role_candidates",
-        "waiting_like",
-        "waiting_wake",
-        "lineage",
-        "keyed_wake",
-    ],
+    "deciding": ["facts", "agent_row", "candidates", "role_candidates", "waiting_like", "waiting_wake", "lineage"],
+    "asked before": ["keyed_wake"],
     "deciding on": ["retry_spend", "pass_spend", "next_joined", "wait_instead", "join_instead", "decide_wake"],
     "due": [
         "due_standings",

@@ -322,7 +322,7 @@ class Store(Protocol):
         """Every (source, agent) that has open mirrored items."""
 
     def keyed_wake(self, agent: str, subject: str, key: str) -> int | None:
-        """The first wake under that key (`key:…`); inside a transaction also what it has asked for itself."""
+        """The first wake under that key (`key:…`); within a write also what that has asked for itself."""
 
     def lineage(self, root: int, *, limit: int = 1000) -> list[WakeRow]:
         """The wakes that came of one, itself first, by id; what each run cost is in its row."""
