@@ -203,6 +203,9 @@ def _recorded(items: Sequence[NewItem], again: bool) -> Tell[list[Recorded]]:
 def _decided(decisions: Sequence[Decision]) -> list[str]:
     lines = []
     for decision in decisions:
+        if decision.joined == decision.wake:
+            # Found twice while it waits: nothing was decided a second time, and nothing is told of it.
+            continue
         word = "joined" if decision.joined else decision.verdict.kind.value
         lines.append(f"decide {decision.wake} {word} {decision.run or '-'}")
     return lines
