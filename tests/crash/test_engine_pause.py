@@ -56,11 +56,12 @@ def test_a_pause_now_ends_live_trees_and_its_receipt_says_what_is_left(place):
     fleet.write_text(fleet.read_text().replace("#+GRACE: 0s", "#+GRACE: 0s\n#+KILL-GRACE: 1s"))
     here.up()
     until(lambda: len(here.begun()) == 2, "both runs")
-    until(lambda: len((here.folder / "children").read_text().split()) == 2, "their children")
+    children = here.folder / "children"
+    until(lambda: children.exists() and len(children.read_text().split()) == 2, "their children")
     receipt = here.told("pause", "--now", "--reason", "stop it")
     assert receipt["running"] == []
     assert len(receipt["ended"]) == 2
-    for pid in (here.folder / "children").read_text().split():
+    for pid in children.read_text().split():
         assert not os.path.exists(f"/proc/{pid}"), f"process {pid} of a run is alive"
     rows = here.told("runs")["items"]
     assert {(row["outcome"], row["reason"]) for row in rows} == {("killed", "ended by operator")}

@@ -171,7 +171,8 @@ async def test_an_agent_that_has_answered_may_go(yard, sessions):
     folder = yard.run_folder(43)
     (folder / RESULT).write_text('{"outcome": ')
     sessions.end()
-    await yard.until(lambda: "other is gone" in (folder / STDERR).read_text(), "word of it")
+    log = folder / STDERR
+    await yard.until(lambda: log.exists() and "other is gone" in log.read_text(), "word of it")
     (folder / RESULT).write_text('{"outcome": "no_work"}')
     assert read_outcome(await held.wait()) is Outcome.no_work
 
