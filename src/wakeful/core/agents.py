@@ -17,6 +17,7 @@ from typing import Any
 from wakeful.core.cadence import Cadence
 from wakeful.core.errors import Mistake
 from wakeful.core.lifecycle import SINGLE, Lifecycle
+from wakeful.core.recurrences import Recurrence
 from wakeful.core.windows import Window
 
 
@@ -132,6 +133,7 @@ class Fleet:
     run: str | None = None
     retention: timedelta = timedelta(days=30)
     agents: tuple[Agent, ...] = ()
+    recurrences: tuple[Recurrence, ...] = ()
 
     def agent(self, name: str) -> Agent | None:
         return next((agent for agent in self.agents if agent.name == name), None)

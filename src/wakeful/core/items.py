@@ -5,13 +5,14 @@ Laws:
 - An item rings as peer, news or operator, or not at all; one generation of it asks for one wake.
 - A mirrored item (a file, an entry of a list) closes when its source no longer has it, never by a run. A lasting one
   that comes back as it was opens again, and rings only if nobody has answered it.
-- A task's terminal states are immutable.
+- A task's terminal states are immutable; a dead one may be taken up again, with its history.
+- Priority is a head start: a task stands in its queue as if it had come so much earlier, so nothing starves.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from wakeful.core.errors import Mistake
@@ -70,6 +71,15 @@ class State(StrEnum):
 TERMINAL = frozenset({State.closed, State.completed, State.cancelled, State.dead_letter})
 
 
+# What each rank of priority is worth: a task that has waited so much longer is done before one of the next rank.
+HEAD_START = timedelta(hours=1)
+
+
+def place(priority: Priority, since: datetime) -> datetime:
+    """Where a task stands in its queue, the earliest first; `since` is when it could first have begun."""
+    return since - HEAD_START * PRIORITY_RANKS[priority]
+
+
 def read_priority(text: str) -> Priority:
     """`critical` is what other systems call urgent."""
     try:
@@ -83,6 +93,18 @@ def ring_of(origin: Origin, priority: Priority) -> Ring:
     if PRIORITY_RANKS[priority] < PRIORITY_RANKS[Priority.high]:
         return Ring.silent
     return {Origin.agent: Ring.peer, Origin.operator: Ring.operator, Origin.external: Ring.news}[origin]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """Of a task that comes from another queue: how it stood there. A live one is pending here, with its attempts."""
+
+    state: State
+    attempts: int = 0
+    error: str | None = None
+    result: str | None = None
+    created_at: datetime | None = None
+    closed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +132,14 @@ class NewItem:
     by_run: int | None = None
     # A JSON object of the sender's own, kept as it was written.
     metadata: str = "{}"
+    # What a task is about, as JSON; None where there is only the text.
+    payload: str | None = None
+    # How long one attempt may take; None is the agent's own limit.
+    timeout: timedelta | None = None
+    # Idempotency keys of tasks that must be completed first: of this batch, or recorded before.
+    needs: tuple[str, ...] = ()
+    # What became of a task elsewhere, before it was handed to us.
+    past: Past | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +177,13 @@ class Item:
     thread: int | None = None
     # The run that sent it.
     by_run: int | None = None
+    payload: str | None = None
+    timeout: timedelta | None = None
+    tags: tuple[str, ...] = ()
+    # The idempotency key that it was recorded under, as the store has it.
+    dedupe: str | None = None
+    # How many of the tasks that it depends on are not completed.
+    waits_for: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

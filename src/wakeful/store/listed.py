@@ -98,6 +98,24 @@ class Attempt:
     counted: bool
     exit_code: int | None
     error: str
+    # The last of what it printed.
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFilter:
+    """Which tasks; all of what is named must hold. `tag` is one of theirs, `key` the causal one."""
+
+    # Of these agents or addresses; empty is everybody's.
+    agents: tuple[str, ...] = ()
+    role: str | None = None
+    states: tuple[str, ...] = ()
+    tag: str | None = None
+    key: str | None = None
+    source: str | None = None
+    priority: str | None = None
+    # A part of the title or of the last error.
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,12 +144,13 @@ class StuckRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A run under way that somebody wants ended."""
+    """A run under way that somebody wants ended; or only one task of it, which is no longer this run's to do."""
 
     run: int
     epoch: int
     by: str
     at_once: bool
+    task: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ T = TypeVar("T")
 # Each after those that it names.
 TABLES = (
     *("address", "fleet", "agent", "declaration", "role", "standing", "wake", "run", "item", "dependency"),
-    *("run_item", "attempt", "step", "pause", "total", "node", "source", "output", "event", "reckoning"),
+    *("run_item", "attempt", "recurrence", "step", "pause", "total", "node", "source", "output", "event", "reckoning"),
 )
 NUMBERED = ("wake", "run", "item", "event")
 

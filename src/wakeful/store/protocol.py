@@ -11,13 +11,12 @@ Laws:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from wakeful.core.agents import Agent, Fleet, Limits
-from wakeful.core.events import Event
 from wakeful.core.facts import Facts
 from wakeful.core.items import Item, NewItem, Observation
 from wakeful.core.ledger import Edges
@@ -36,7 +35,10 @@ from wakeful.store.listed import RunRow as RunRow
 from wakeful.store.listed import SourceRow as SourceRow
 from wakeful.store.listed import Stop as Stop
 from wakeful.store.listed import StuckRow as StuckRow
+from wakeful.store.listed import TaskFilter as TaskFilter
 from wakeful.store.listed import WakeRow as WakeRow
+from wakeful.store.readable import Readable as Readable
+from wakeful.store.readable import Why as Why
 
 T = TypeVar("T")
 
@@ -108,17 +110,7 @@ class Finish:
     tasks: tuple[TaskEnd, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
-    """The facts that a wake of now would be decided on."""
-
-    wake: Wake
-    facts: Facts
-    limits: Limits
-    pauses: tuple[Pause, ...] = field(default_factory=tuple)
-
-
-class Store(Protocol):
+class Store(Readable, Protocol):
     # -- what the operator says ---------------------------------------------------------------------------
     def declare(self, fleet: Fleet, now: datetime, *, boot: bool = False) -> list[str]:
         """Adopt a fleet: new agents get a standing and a first due instant, changed ones a new version, missing
@@ -140,7 +132,12 @@ class Store(Protocol):
     # -- what arrives -------------------------------------------------------------------------------------
     def record(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:
         """Insert items, or find them by their idempotency key; the same key with another body raises `Conflict`
-        and nothing of the batch is kept. One transaction."""
+        and nothing of the batch is kept. Tasks that need each other in a circle are a `Mistake`. A task that a run adds
+        too far down a chain is blocked, and says so. One transaction."""
+
+    def recur(self, now: datetime) -> list[Recorded]:
+        """Put the tasks of declared recurrences into their queues whose instant has come, and set their next. One
+        transaction."""
 
     def observe(
         self,
@@ -224,8 +221,9 @@ class Store(Protocol):
         """End runs: outcome, position, streaks, gates, totals, items, tasks, events and `due_at` at once.
         A run that has ended, or an older epoch, raises `Stale`. One transaction for all."""
 
-    def finish_task(self, run: int, epoch: int, end: TaskEnd, now: datetime) -> Outcome:
-        """Settle one task of a shift by itself, while its run goes on. One transaction."""
+    def finish_tasks(self, run: int, epoch: int, ends: Sequence[TaskEnd], now: datetime) -> list[Outcome | None]:
+        """Settle tasks of a shift, each by itself, while their run goes on; None for one that this run does not have
+        under way (any more). An older epoch raises `Stale`. One transaction."""
 
     def stop(self, runs: Sequence[int], by: str, now: datetime, *, at_once: bool = False) -> list[int]:
         """Somebody wants these runs ended: one that nobody claimed is void, of one under way it is noted for whoever
@@ -244,9 +242,16 @@ class Store(Protocol):
         """Void admitted runs that nobody claimed in time, and lift pauses that have run out. One transaction."""
 
     # -- tasks and steps ----------------------------------------------------------------------------------
-    def change_task(self, task: int, change: str, by: str, now: datetime, *, reason: str = "") -> Item:
-        """An operator's change: cancel, retry, complete or fail. Terminal states are immutable, except that retry
-        takes up a dead, failed or blocked one with its history kept. One transaction."""
+    def change_task(
+        self, task: int, change: str, by: str, now: datetime, *, reason: str = "", result: str | None = None
+    ) -> Item:
+        """An operator's change: cancel, retry, complete (with a result), fail or remove; a `Mistake` where its state
+        does not allow it. Terminal states are immutable, except that retry takes up a dead, failed or blocked one with
+        its history kept, and that remove takes what has ended away, told whole by its event. A run under way is asked
+        to end a task that it no longer holds. One transaction."""
+
+    def change_tasks(self, tasks: Sequence[int], change: str, by: str, now: datetime, *, reason: str = "") -> list[int]:
+        """The same of many: those whose state allows it are changed, and returned. One transaction."""
 
     def save_step(
         self, run: int, epoch: int, name: str, result: str | None, now: datetime, *, task: int | None = None
@@ -274,107 +279,6 @@ class Store(Protocol):
 
     def backup(self, path: Path) -> None:
         """A consistent copy of everything committed, in a new private file, while the store is in use."""
-
-    # -- reading: never blocks and is never blocked -------------------------------------------------------
-    def overview(
-        self, *, agent: str | None = None, after: str = "", limit: int = 1000, now: datetime | None = None
-    ) -> list[AgentRow]:
-        """The live agents by name, each with all that a listing tells, in a few reads however many there are. With
-        `now`, what is put off until later is not counted as unread."""
-
-    def nodes(self, now: datetime) -> list[NodeRow]:
-        """Every node that is known, by name."""
-
-    def output(self, run: int, stream: str, offset: int, limit: int) -> tuple[bytes, int]:
-        """A piece of what `keep_output` was given, and how much there is; an `offset` below 0 counts from the end."""
-
-    def stopping(self, node: str) -> list[Stop]:
-        """The runs of that node which somebody wants ended."""
-
-    def agents(self, *, removed: bool = False) -> list[Agent]: ...
-    def agent(self, name: str) -> Agent | None: ...
-    def standing(self, agent: str) -> Standing | None: ...
-    def pauses(self) -> list[Pause]: ...
-    def item(self, id: int) -> Item | None: ...
-    def items(
-        self,
-        *,
-        agent: str | None = None,
-        kind: str | None = None,
-        state: str | None = None,
-        sender: str | None = None,
-        type: str | None = None,
-        priority: str | None = None,
-        thread: int | None = None,
-        after: int = 0,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> list[Item]:
-        """Oldest first after `after`; with `before`, the newest ones before it, newest first. `priority` is the least
-        one. `limit` counts what is found; an agent's open messages are found without passing its past."""
-
-    def stuck(self, *, agent: str | None = None, limit: int = 100) -> list[StuckRow]:
-        """Messages and mirrored items that are open although a run that saw them has ended, the longest first; not
-        those that are snoozed, held by a run, or to be shown again at once."""
-
-    def sources(self) -> list[SourceRow]: ...
-    def mirrored_sources(self) -> list[tuple[str, str]]:
-        """Every (source, agent) that has open mirrored items."""
-
-    def keyed_wake(self, agent: str, subject: str, key: str) -> int | None:
-        """The first wake under that key (`key:…`); within a write also what that has asked for itself."""
-
-    def lineage(self, root: int, *, limit: int = 1000) -> list[WakeRow]:
-        """The wakes that came of one, itself first, by id; what each run cost is in its row."""
-
-    def shown_in(self, items: Sequence[int]) -> dict[int, int]:
-        """Of each of these items that was ever shown, the newest run that was shown it."""
-
-    def attempts(self, task: int) -> list[Attempt]: ...
-    def run(self, id: int) -> RunRow | None: ...
-    def runs(
-        self,
-        *,
-        agent: str | None = None,
-        open: bool | None = None,
-        after: int = 0,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> list[RunRow]:
-        """Oldest first after `after`; with `before`, the newest ones before it, newest first."""
-
-    def wakes(
-        self,
-        *,
-        agent: str | None = None,
-        state: str | None = None,
-        after: int = 0,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> list[WakeRow]:
-        """Oldest first after `after`; with `before`, the newest ones before it, newest first."""
-
-    def wake(self, id: int) -> WakeRow | None: ...
-    def events(
-        self,
-        *,
-        after: int = 0,
-        before: int | None = None,
-        agent: str | None = None,
-        kinds: tuple[str, ...] = (),
-        limit: int = 1000,
-    ) -> list[Event]:
-        """Oldest first after `after`; with `before`, the newest ones before it, newest first."""
-
-    def events_until(self, at: datetime) -> int:
-        """The id of the last event that was written at or before `at`; 0 when there is none."""
-
-    def total(self, scope: str, day: str, measure: str) -> int: ...
-    def pairs(self, address: str, day: str) -> dict[str, int]:
-        """How often this address and each other one woke one another on that day, whoever began."""
-
-    def why(self, wake: Wake, now: datetime) -> Why:
-        """The facts and limits for a wake that is not recorded: what `explain` is asked with."""
 
     def close(self) -> None: ...
 

@@ -92,6 +92,11 @@ CREATE TABLE item (
     held_by      INTEGER REFERENCES run (id),
     attempts     INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     max_retries  INTEGER,
+    -- Where a task stands in its queue, the smallest first: since when it could have begun, less what its priority is worth.
+    place        INTEGER NOT NULL DEFAULT 0,
+    -- How long one attempt at it may take, in microseconds; the agent's own limit where it is NULL.
+    timeout      INTEGER CHECK (timeout > 0),
+    payload      TEXT,
     key          TEXT,
     not_before   INTEGER,
     tags         TEXT NOT NULL DEFAULT '[]',
@@ -128,9 +133,9 @@ CREATE INDEX item_unanswered ON item (agent, ring_at)
     WHERE ring_at IS NOT NULL AND closed_at IS NULL AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0);
 CREATE INDEX item_held ON item (held_by) WHERE held_by IS NOT NULL;
 -- `asked` is set while a wake for the task waits. A queue is read from its head, whoever else queues before it.
-CREATE INDEX item_ready ON item (target, priority DESC, id)
+CREATE INDEX item_ready ON item (target, place, id)
     WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NULL;
-CREATE INDEX item_first ON item (priority DESC, id)
+CREATE INDEX item_first ON item (place, id)
     WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NULL;
 CREATE INDEX item_later ON item (target, not_before)
     WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL;
@@ -141,6 +146,7 @@ CREATE INDEX item_queue ON item (target) WHERE kind = 'task' AND closed_at IS NU
 CREATE INDEX item_by_run ON item (by_run) WHERE by_run IS NOT NULL AND closed_at IS NULL;
 CREATE INDEX item_closed ON item (closed_at) WHERE closed_at IS NOT NULL;
 CREATE INDEX item_keyed ON item (closed_at) WHERE closed_at IS NOT NULL AND dedupe IS NOT NULL;
+CREATE INDEX item_dead ON item (id) WHERE state = 'dead_letter';
 -- What is gone may come back as the very thing that it was.
 CREATE INDEX item_gone ON item (fingerprint) WHERE external_id IS NOT NULL AND closed_at IS NOT NULL;
 
@@ -281,11 +287,26 @@ CREATE TABLE attempt (
     counted     INTEGER NOT NULL DEFAULT 0,
     exit_code   INTEGER,
     error       TEXT NOT NULL DEFAULT '',
+    -- The last of what it printed.
+    output      TEXT NOT NULL DEFAULT '',
+    -- Who took the task from the run while it was under way.
+    stop_by     TEXT,
     PRIMARY KEY (item, run),
     CHECK ((ended_at IS NULL) = (outcome IS NULL))
 ) WITHOUT ROWID, STRICT;
 
 CREATE INDEX attempt_of_run ON attempt (run);
+
+CREATE INDEX attempt_stopping ON attempt (run) WHERE stop_by IS NOT NULL AND ended_at IS NULL;
+
+-- Tasks that are put into their queue again and again.
+CREATE TABLE recurrence (
+    name         TEXT PRIMARY KEY,
+    declaration  TEXT NOT NULL,
+    next_at      INTEGER NOT NULL
+) WITHOUT ROWID, STRICT;
+
+CREATE INDEX recurrence_next ON recurrence (next_at);
 
 CREATE TABLE step (
     subject   TEXT NOT NULL,

@@ -1,0 +1,9 @@
+-- name: put_step
+INSERT INTO step (subject, name, result, saved_at) VALUES (:subject, :name, :result, :now)
+ON CONFLICT (subject, name) DO UPDATE SET result = :result, saved_at = :now WHERE step.result IS NULL;
+
+-- name: step_rows
+SELECT name, result FROM step WHERE subject = :subject ORDER BY saved_at, name;
+
+-- name: forget_steps
+DELETE FROM step USING json_to_recordset(:rows::json) AS r (subject text) WHERE step.subject = r.subject;

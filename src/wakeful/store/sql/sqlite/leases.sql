@@ -1,0 +1,38 @@
+-- name: lease_task
+UPDATE item SET state = 'in_progress', held_by = :run, asked = :wake
+WHERE id = :item AND state IN ('pending', 'failed') AND held_by IS NULL;
+
+-- name: put_attempt
+INSERT INTO attempt (item, run, started_at) VALUES (:item, :run, :now);
+
+-- name: tasks_of_run
+SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
+    i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
+    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run,
+    i.reply_to, i.thread, i.metadata
+FROM attempt a JOIN item i ON i.id = a.item
+WHERE a.run = :run AND a.ended_at IS NULL ORDER BY i.priority DESC, i.id;
+
+-- name: task_of_run
+SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
+    i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
+    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run,
+    i.reply_to, i.thread, i.metadata
+FROM attempt a JOIN item i ON i.id = a.item
+WHERE a.item = :item AND a.run = :run AND a.ended_at IS NULL;
+
+-- name: end_attempt
+UPDATE attempt SET ended_at = :now, outcome = :outcome, counted = :counted, exit_code = :exit_code, error = :error
+WHERE item = :item AND run = :run AND ended_at IS NULL;
+
+-- name: settle_task
+UPDATE item SET state = :state, held_by = NULL, asked = NULL, attempts = :attempts, not_before = :not_before,
+    error = :error, result = coalesce(:result, result), shown = fingerprint, closed_at = :closed_at
+WHERE id = :item AND held_by = :run;
+
+-- name: unlease_tasks
+UPDATE item SET state = CASE WHEN attempts > 0 THEN 'failed' ELSE 'pending' END, held_by = NULL, asked = NULL
+WHERE held_by = :run AND kind = 'task';
+
+-- name: forget_attempts
+DELETE FROM attempt WHERE run = :run AND ended_at IS NULL;
