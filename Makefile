@@ -1,6 +1,6 @@
 # Every target works on a fresh clone: it sets up .venv first, and again only when pyproject.toml or requirements/ change.
 #   make demo [FOR=20s]   make test   make lint   make format
-#   make simulate [SEEDS=1000]   make soak   make bench   make requirements   make clean
+#   make simulate [SEEDS=1000]   make soak   make bench   make bench-peers [QUICK=1]   make requirements   make clean
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -15,6 +15,7 @@ FOR ?=
 
 BIN := .venv/bin
 STAMP := .venv/.set-up
+PEERS := build/peers-venv
 CODE := $(wildcard src tests benchmarks soak examples)
 
 # $(call timed,name,command): one line per check; a failing check prints its own output.
@@ -25,7 +26,7 @@ timed = @started=$$(date +%s%N); if output=$$($(2) 2>&1); then \
 # What the tests need of the system beside Python.
 PACKAGES := tmux
 
-.PHONY: demo test packages lint format simulate soak bench requirements clean
+.PHONY: demo test packages lint format simulate soak bench bench-peers requirements clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py $(if $(FOR),--for $(FOR))
@@ -61,6 +62,24 @@ soak: $(STAMP)
 bench: $(STAMP)
 	@mkdir -p build
 	@$(BIN)/python -m benchmarks
+
+# The peers live in an environment of their own; one that cannot be installed is a line of the table.
+bench-peers: $(STAMP) $(PEERS)/.set-up
+	@$(BIN)/python -m benchmarks.peers $(if $(QUICK),--quick) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only '$(ONLY)')
+
+$(PEERS)/.set-up: requirements/peers.txt
+	@echo "setting up $(PEERS)"
+	@if command -v uv >/dev/null; then \
+	  uv venv --quiet --allow-existing --python "$$(command -v $(PYTHON))" $(PEERS); \
+	  install="env VIRTUAL_ENV=$$PWD/$(PEERS) uv pip install --quiet --no-deps"; \
+	else \
+	  $(PYTHON) -m venv $(PEERS); \
+	  install="$(PEERS)/bin/python -m pip --disable-pip-version-check -qq install --no-deps"; \
+	fi; \
+	$$install -r $< || grep -v '^#' $< | while read -r package; do \
+	  $$install "$$package" || echo "could not install $$package"; \
+	done
+	@touch $@
 
 # Hashes, no hosts: what is installed is the same everywhere, wherever it is fetched from. Needs uv.
 requirements:

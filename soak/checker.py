@@ -152,7 +152,13 @@ def _runs(connection: apsw.Connection, accepted: Accepted, events: list[Any]) ->
 
 
 def _tasks(connection: apsw.Connection, accepted: Accepted, events: list[Any]) -> Iterator[str]:
-    told = Counter((run, item) for kind, _, _, run, item, _ in events if kind == "task_ended")
+    told = Counter(
+        (run, task)
+        for kind, _, _, run, item, fields in events
+        if kind == "task_ended"
+        # Tasks that ended together are told as one.
+        for task in ([end[0] for end in fields["ends"]] if "ends" in fields else [item])
+    )
     ended = {
         (run, item): outcome
         for run, item, outcome in connection.execute("SELECT run, item, outcome FROM attempt WHERE outcome IS NOT NULL")

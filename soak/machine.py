@@ -55,6 +55,11 @@ class Machine:
                     self._ended[int(pid)] = int(status[0])
                 self._said.notify_all()
 
+    @property
+    def process(self) -> int:
+        """Whatever begins on it is below this one."""
+        return self._process.pid
+
     def up(self) -> int:
         assert self._process.stdin is not None
         known = len(self._started)

@@ -159,14 +159,14 @@ class Life:
             run, epoch = order.run.id, order.run.epoch
             if len(order.tasks) > 1:
                 for task in order.tasks:
-                    await self._finish_task(run, epoch, TaskEnd(task=task.id, ending=_ending(dice, run)))
+                    await self._finish_tasks(run, epoch, [TaskEnd(task=task.id, ending=_ending(dice, run))])
             await self.finish(run, epoch, _ending(dice, run))
 
-    async def _finish_task(self, run: int, epoch: int, end: TaskEnd) -> None:
+    async def _finish_tasks(self, run: int, epoch: int, ends: list[TaskEnd]) -> None:
         now = self.clock.now()
         await self.accept(
-            lambda store: store.finish_task(run, epoch, end, now),
-            lambda outcome: [f"task {run} {end.task} {outcome.value}"],
+            lambda store: store.finish_tasks(run, epoch, ends, now),
+            lambda told: [f"task {run} {end.task} {each.value}" for end, each in zip(ends, told, strict=True) if each],
         )
 
     async def finish(self, run: int, epoch: int, ending: Ending) -> None:

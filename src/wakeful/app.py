@@ -257,6 +257,7 @@ async def _serve(options: Options, file: FleetFile, data: Path, store: SqlStore,
     from wakeful.http.auth import Keys, run_token
     from wakeful.http.server import Server, bind, hosts_of, url_of
     from wakeful.runners.carrier import Carrier
+    from wakeful.sources.drop import drop_in
 
     keys = Keys(operator=belongings.operator_token(data), secret=belongings.secret(data))
     listening = _listen(bind, options, file.fleet, data)
@@ -268,10 +269,10 @@ async def _serve(options: Options, file: FleetFile, data: Path, store: SqlStore,
     )
     # Whoever holds the folder is the only one on a store in it, also after the machine was given another name.
     host = belongings.host(data) if shared else ""
-    sources = _sources(root, data, url)
-    engine = Engine(access, carrier, file, clock, node, data, host=host, url=url, shared=shared, sources=sources)
-    runs, beside = data / belongings.RUNS, engine
-    control = Control(access, runs=runs, clock=clock.now, beside=beside, node=node, fleet_file=file.path, shared=shared)
+    fed: dict[str, Any] = {"sources": _sources(root, data, url), "drop": drop_in(data)}
+    engine = Engine(access, carrier, file, clock, node, data, host=host, url=url, shared=shared, **fed)
+    given: dict[str, Any] = {"runs": data / belongings.RUNS, "beside": engine, "fleet_file": file.path}
+    control = Control(access, clock=clock.now, node=node, shared=shared, **given)
     answers.control = control
     api = build(control, keys=keys, hosts=hosts_of(listening), sick=(OSError, *sick))
     engine.add(Asked(Server(api), listening))

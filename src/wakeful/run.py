@@ -112,10 +112,16 @@ class Task:
     error: str | None
     created_at: datetime
 
+    # What the task is about, as data. Where only a body was given: the body as JSON, or as it is where it is none.
+    payload: Any = field(default=None, hash=False)
+    tags: tuple[str, ...] = ()
+    # How long one attempt may take, in seconds; None is the agent's own limit.
+    timeout: float | None = None
+
     @property
-    def payload(self) -> Any:
-        """The body as JSON, or as it is where it is none."""
-        return _payload(self.body)
+    def description(self) -> str:
+        """The body, by the name that whoever adds a task knows it by."""
+        return self.body
 
 
 class Run:
@@ -190,7 +196,8 @@ class Run:
 
     @property
     def attempt(self) -> int:
-        return self.task.attempt if self.task else int(self._part("attempt").get("number") or 1)
+        told = self._part("attempt") if self._data is None else self._data.get("attempt") or {}
+        return int(told.get("number") or 1)
 
     @property
     def deadline(self) -> datetime | None:
@@ -349,4 +356,7 @@ def _task(item: Mapping[str, Any]) -> Task:
         attempts=tried.get("of") or 1,
         error=item.get("error"),
         created_at=_instant(item.get("created_at")),
+        payload=item["payload"] if "payload" in item else _payload(item.get("body") or ""),
+        tags=tuple(item.get("tags") or ()),
+        timeout=item.get("timeout"),
     )

@@ -129,7 +129,7 @@ class Office:
             file.write(text.encode())
 
     def befoul(self) -> None:
-        """Everything that an agent or a stranger can write is written ill: run 1 of wren, run 2 of moss, a task 2."""
+        """Everything that a stranger can write is written ill: run 1 of wren, run 2 of moss, a task 2, a dead 3."""
         run = self.begin()
         self.prints(run, f"before {EVIL} after\n")
         self.end(run, summary=f"summary {EVIL}")
@@ -146,7 +146,8 @@ class Office:
             reason=EVIL,
         )
         with self.store() as store:
-            store.record([message, task], now())
+            store.record([message, task, task], now())
+            store.change_task(3, "fail", EVIL, now(), reason=EVIL)
             store.ask([wake], now())
             store.pause(Pause(scope="agent:moss", owner="operator", reason=EVIL, since=now()), now())
 
@@ -267,7 +268,7 @@ class Served:
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_POST = do_PATCH = do_GET
+            do_POST = do_PATCH = do_DELETE = do_GET
 
             def log_message(self, *_: object) -> None:
                 return None

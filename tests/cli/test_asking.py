@@ -93,14 +93,6 @@ def test_a_prompt_and_a_message_may_come_from_stdin(office):
     assert "write a page" in wakeful("task", "list").stdout
 
 
-def test_a_task_needs_somebody_and_a_payload_is_json(office):
-    assert "name --agent or --role" in wakeful("task", "add", "x").stderr
-    wrong = wakeful("task", "add", "x", "--agent", "wren", "--payload", "{")
-    assert wrong.exit_code == 2 and "--payload is not JSON" in wrong.stderr
-    right = wakeful("task", "add", "x", "--role", "write", "--payload", '{"page": 3}', "--tag", "a", "--json")
-    assert json.loads(json.loads(right.stdout)["description"]) == {"page": 3}
-
-
 # ---- waiting
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -136,6 +137,7 @@ def test_json_has_the_same_in_fields(folder):
         "ok": False,
         "agents": 0,
         "states": 0,
+        "recurring": [],
         "diagnostics": [
             {
                 "file": "fleet.org",
@@ -205,3 +207,35 @@ def test_checking_an_org_file_imports_no_yaml_no_database_and_no_terminal_librar
         timeout=60,
     )
     assert ended.returncode == 0, ended.stderr
+
+
+RECURRING = """
+* sweep
+:PROPERTIES:
+:TASK: Sweep the floor
+:SCHEDULE: 30 9 * * *
+:AGENT: moss
+:TIMEZONE: Europe/Berlin
+:END:
+* count
+:PROPERTIES:
+:TASK:
+:SCHEDULE: @hourly
+:AGENT: wren
+:END:
+"""
+
+
+def test_recurring_tasks_are_listed_with_their_next_instants(folder):
+    (folder / "fleet.org").write_text(FLEET + RECURRING, encoding="utf-8")
+    ok, sweep, count = check().stdout.splitlines()
+    assert ok == "ok: fleet.org: 2 agents, 1 state, 2 recurring tasks"
+    day = r"\d{4}-\d\d-\d\d 09:30"
+    assert re.fullmatch(rf"sweep: Sweep the floor, for moss, next {day}, {day}, {day} Europe/Berlin", sweep)
+    assert re.fullmatch(r"count: for wren, next (\d{4}-\d\d-\d\d \d\d:00(, )?){3} UTC", count)
+    told = json.loads(check("--json").stdout)["recurring"]
+    assert [(one["name"], one["title"], one["agent"], one["role"]) for one in told] == [
+        ("sweep", "Sweep the floor", "moss", None),
+        ("count", "count", "wren", None),
+    ]
+    assert all(sorted(set(one["next_at"])) == one["next_at"] and len(one["next_at"]) == 3 for one in told)

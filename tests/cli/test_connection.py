@@ -45,8 +45,8 @@ def test_an_engine_that_holds_the_folder_is_asked_with_the_operators_token(serve
     assert set(served.tokens) == {f"Bearer {TOKEN}"}
 
 
-@pytest.fixture
-def stranger():
+@pytest.fixture(params=[b"SSH-2.0-hello\r\n"])
+def stranger(request):
     """Somebody else who listens, and notes what he is told."""
     heard: list[bytes] = []
     listening = socket.create_server(("127.0.0.1", 0))
@@ -59,7 +59,7 @@ def stranger():
                 return
             with line:
                 heard.append(line.recv(65_536))
-                line.sendall(b"SSH-2.0-hello\r\n")
+                line.sendall(request.param)
 
     thread = threading.Thread(target=listen)
     thread.start()
@@ -84,6 +84,14 @@ def test_what_answers_in_another_tongue_is_told(office, stranger):
     result = wakeful("status", WAKEFUL_URL=url, WAKEFUL_TOKEN="a-runs-token")
     assert result.exit_code == 1
     assert "does not answer as an engine does" in result.stderr
+
+
+@pytest.mark.parametrize("stranger", [b"", b"HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\n{}"], indirect=True)
+def test_an_engine_that_ends_before_it_has_answered_is_to_be_asked_again(office, stranger):
+    url, _ = stranger
+    result = wakeful("status", WAKEFUL_URL=url, WAKEFUL_TOKEN="a-runs-token")
+    assert result.exit_code == 75
+    assert "ended before it answered (ask again, with the same --key)" in result.stderr
 
 
 def test_inside_a_run_the_runs_own_engine_is_asked_with_the_runs_own_token(served, tmp_path_factory, monkeypatch):

@@ -34,6 +34,17 @@ CALLS = {
     ("task", "add"): ["title", "--agent", "moss"],
     ("task", "list"): [],
     ("task", "show"): ["2"],
+    ("task", "done"): ["2", "--result", "x"],
+    ("task", "cancel"): ["2"],
+    ("task", "fail"): ["2", "--reason", "x"],
+    ("task", "retry"): ["3"],
+    ("task", "rm"): ["3"],
+    ("task", "log"): ["2"],
+    ("dead", "list"): [],
+    ("dead", "show"): ["3"],
+    ("dead", "replay"): ["3"],
+    ("dead", "discard"): ["--all", "--yes"],
+    ("step",): ["--list", "--task", "2"],
     ("runs",): [],
     ("logs",): ["1"],
     ("kill",): ["1"],
@@ -51,7 +62,7 @@ CALLS = {
     ("check",): [],
 }
 # These print no rows: what they do is told in other files.
-OTHERS = {("init",), ("up",), ("stop",), ("reload",), ("restore",), ("token",), ("store", "copy")}
+OTHERS = {("import",), ("init",), ("up",), ("stop",), ("reload",), ("restore",), ("token",), ("store", "copy")}
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -74,7 +85,9 @@ def test_nothing_that_an_agent_wrote_reaches_the_terminal_as_a_sequence(foul, co
     assert not CONTROL.search(result.output), result.output
 
 
-@pytest.mark.parametrize("command", [("status",), ("inbox", "wren"), ("task", "show", "2"), ("runs",), ("logs", "1")])
+@pytest.mark.parametrize(
+    "command", [("status",), ("inbox", "wren"), ("task", "show", "2"), ("dead", "list"), ("runs",), ("logs", "1")]
+)
 def test_but_its_words_are_shown(foul, command):
     assert "red" in wakeful(*command).stdout
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.cli.office import EVIL, ROOT
+from tests.cli.office import EVIL, ROOT, wakeful
 
 ANSI_TITLE = b"\x1b]0;"
 
@@ -66,3 +66,23 @@ def test_a_watched_status_is_redrawn_until_the_interrupt(foul):
     rest = terminal.read()
     assert terminal.end() == 0
     assert b"Traceback" not in rest
+
+
+def test_all_of_a_kind_is_asked_for_and_its_progress_is_shown(foul):
+    for _ in range(2):
+        wakeful("task", "add", "t", "--agent", "wren")
+    terminal = Terminal("task", "cancel", "--all")
+    assert b"3 tasks would be cancelled. Go on? [y/N]" in terminal.read(b"[y/N]")
+    os.write(terminal.ours, b"y\n")
+    shown = terminal.read()
+    assert terminal.end() == 0
+    assert b"3/3" in shown and b"3 tasks are cancelled" in shown
+
+
+def test_what_a_person_does_not_mean_is_not_done(foul):
+    terminal = Terminal("task", "cancel", "--all")
+    terminal.read(b"[y/N]")
+    os.write(terminal.ours, b"\n")
+    assert b"nothing was changed" in terminal.read()
+    assert terminal.end() == 1
+    assert "pending" in wakeful("task", "show", "2").stdout

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from wakeful.control.moments import read_moment
 from wakeful.core.errors import Mistake
+from wakeful.core.moments import read_moment
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 ZONE = ZoneInfo("UTC")

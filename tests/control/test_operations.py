@@ -17,6 +17,10 @@ from wakeful.core.errors import Mistake, Unknown
 SAMPLES = {
     "agent": "wren",
     "body": "hello",
+    "change": "cancel",
+    "message_id": "k",
+    "name": "fetch",
+    "tasks": [{"title": "a title", "role": "editor"}],
     "messages": [1],
     "path": "/nowhere/copy",
     "prompt": "say hello",
@@ -73,15 +77,16 @@ def test_a_run_may_not_ask_for_what_is_the_operators(desk, operation):
 
 
 def test_what_a_run_may_ask_for_is_this_and_nothing_else():
-    looks = {"status", "agents", "agent", "inbox", "why", "forecast", "wake_stats", "show_run", "tasks", "task"}
-    assert set(BY_RUNS) == looks | {"send", "wake", "add_task", "mark_read", "snooze"}
+    looks = {"status", "agents", "agent", "inbox", "why", "forecast", "wake_stats", "show_run"}
+    tasks = {"tasks", "task", "keyed_task", "add_task", "add_tasks", "cancel_task", "complete_task", "fail_task"}
+    assert set(BY_RUNS) == looks | tasks | {"send", "wake", "mark_read", "snooze", "steps", "save_step"}
 
 
 @pytest.mark.parametrize("operation", BY_RUNS)
 def test_a_run_is_answered_while_it_is_under_way_and_not_after_its_end(desk, operation):
     desk.declare("wren", "moss")
     order = desk.begin("wren")
-    desk.ask("add_task", agent="wren", title="a title")
+    desk.ask("add_task", caller_of(order), agent="wren", title="a title", key="k")
     message = desk.ask("send", agent="wren", body="hello")["message"]["id"]
     more: dict[str, dict[str, Any]] = {
         "wake": {"agent": "moss", "reason": "blocker", "body": "look"},
@@ -143,7 +148,9 @@ def test_the_token_of_a_run_stands_for_its_agent_while_the_run_is_open_in_that_e
 NAMED = [name for name in OPERATIONS if "agent" in needed(name) or "{agent}" in OPERATIONS[name].path]
 
 
-@pytest.mark.parametrize("operation", [*NAMED, "runs", "decisions", "events", "tasks", "stuck"])
+@pytest.mark.parametrize(
+    "operation", [*NAMED, "runs", "decisions", "events", "tasks", "count_tasks", "dead", "change_tasks", "stuck"]
+)
 def test_an_agent_that_nobody_declared_is_unknown_and_the_nearest_name_is_told(desk, operation):
     desk.declare("wren", "moss")
     with pytest.raises(Unknown, match=r"no agent is called 'wrne'; did you mean wren\?"):
@@ -160,7 +167,9 @@ def test_an_agent_that_nobody_declared_is_unknown_and_the_nearest_name_is_told(d
         ("mark_read", {"agent": "wren", "messages": [7]}),
         ("snooze", {"agent": "wren", "messages": [7], "until": "2h"}),
         ("decision", {"wake": 7}),
-        ("task", {"task": 7}),
+        *((name, {"task": 7}) for name in OPERATIONS if "{task}" in OPERATIONS[name].path),
+        ("keyed_task", {"message_id": "k-7"}),
+        ("steps", {"task": 7}),
         ("send", {"agent": "wren", "body": "x", "reply_to": 7}),
     ],
 )
@@ -170,7 +179,7 @@ def test_a_number_that_nothing_has_is_unknown(desk, operation, given):
         desk.ask(operation, **given)
 
 
-@pytest.mark.parametrize("operation", ["agents", "runs", "decisions", "events", "tasks", "inbox", "stuck"])
+@pytest.mark.parametrize("operation", ["agents", "runs", "decisions", "events", "tasks", "dead", "inbox", "stuck"])
 def test_a_list_of_no_length_is_a_mistake(desk, operation):
     desk.declare("wren")
     with pytest.raises(Mistake, match="how many"):

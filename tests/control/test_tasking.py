@@ -100,8 +100,14 @@ def test_the_same_key_runs_one_off_once(desk):
         desk.ask("run", agent="wren", prompt="something else", key="k")
 
 
+def test_a_one_off_may_have_a_limit_of_its_own(desk):
+    desk.declare("wren")
+    answer = desk.ask("run", agent="wren", prompt="now", timeout="90s")
+    assert desk.ask("task", task=answer["task_id"])["timeout"] == "1m30s"
+
+
 @pytest.mark.parametrize(
-    ("given", "reason"), [({"prompt": "  "}, "the prompt is empty"), ({"timeout": "5m"}, "TIMEOUT")]
+    ("given", "reason"), [({"prompt": "  "}, "the prompt is empty"), ({"timeout": "5"}, "a duration with a unit")]
 )
 def test_a_one_off_that_cannot_be_run_as_asked_is_a_mistake(desk, given, reason):
     desk.declare("wren")
@@ -140,10 +146,10 @@ def test_a_task_is_recorded_with_everything_that_was_said_of_it(desk):
 
 def test_a_payload_is_handed_on_as_json(desk):
     desk.declare("wren")
-    task = desk.ask("add_task", agent="wren", title="t", payload={"page": 3, "name": "Übung"})
-    assert task["description"] == '{"page": 3, "name": "Übung"}'
-    with pytest.raises(Mistake, match="one body"):
-        desk.ask("add_task", agent="wren", title="t", payload={}, description="and more")
+    payload = {"page": 3, "name": "Übung"}
+    task = desk.ask("add_task", agent="wren", title="t", payload=payload, description="read it")
+    assert (task["payload"], task["description"]) == (payload, "read it")
+    assert desk.ask("task", task=task["id"]) == {key: value for key, value in task.items() if key != "duplicate"}
 
 
 def test_a_task_from_a_run_is_from_its_agent(desk):
@@ -179,6 +185,23 @@ def test_a_task_that_cannot_be_meant_is_a_mistake(desk, given, reason):
     assert desk.store.items() == []
 
 
+def test_a_task_for_an_agent_that_was_taken_out_of_the_fleet_is_unknown(desk):
+    desk.declare("wren", "moss")
+    desk.declare("wren")
+    with pytest.raises(Unknown, match="no agent is called 'moss'"):
+        desk.ask("add_task", agent="moss", title="t")
+
+
+@pytest.mark.parametrize("more", [{}, {"payload": [1, None], "key": "k", "timeout": "5m", "not_before": "in 1h"}])
+def test_what_is_told_of_a_task_when_it_is_added_is_what_is_told_of_it_then(desk, more):
+    desk.declare("wren")
+    for whom in ({"agent": "wren"}, {"role": "editor", "tags": ["a"], "causal_key": "c", "max_retries": 2}):
+        key = {"key": f"k{len(whom)}"} if "key" in more else {}
+        told = desk.ask("add_task", title="t", description="d", **whom, **{**more, **key})
+        assert told.pop("duplicate") is False
+        assert desk.ask("task", task=told["id"]) == told
+
+
 def test_a_task_that_depends_on_nothing_known_is_unknown(desk):
     desk.declare("wren")
     with pytest.raises(Unknown, match="no task 9"):
@@ -194,9 +217,9 @@ def test_tasks_are_listed_by_agent_and_state_a_page_at_a_time(desk):
     assert ([task["id"] for task in first["items"]], first["next"]) == (moss[:2], moss[1])
     rest = desk.ask("tasks", agent="moss", after=first["next"], limit=2)
     assert ([task["id"] for task in rest["items"]], rest["next"]) == (moss[2:], None)
-    assert desk.ask("tasks", state="completed")["items"] == []
+    assert desk.ask("tasks", state=["completed"])["items"] == []
     with pytest.raises(Mistake, match="unknown state of tasks"):
-        desk.ask("tasks", state="open")
+        desk.ask("tasks", state=["pending", "open"])
 
 
 def test_a_message_is_no_task(desk):

@@ -24,6 +24,23 @@ def outcome_of(result: Result | None, output: str = "") -> Outcome:
 # ---- the result file
 
 
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ('{"result": {"pages": [1, "ü"]}}', '{"pages": [1, "\\u00fc"]}'),
+        ('{"value": 3}', "3"),
+        ('{"result": "a text"}', "a text"),
+        ('{"result": false, "value": 3}', "false"),
+        ('{"result": null, "summary": "words"}', None),
+        ('{"summary": "words"}', None),
+    ],
+)
+def test_what_a_result_file_says_the_work_came_to_is_kept_whatever_it_is(written, kept):
+    assert read_result(written).value == kept
+    said = combine(read_result(written), Result(summary="printed"))
+    assert said is not None and said.value == kept
+
+
 def test_a_whole_result_is_read():
     text = """{"outcome": "failed", "summary": "half of it", "usage": {"tokens": 1200, "usd": 0.0421},
                "error": {"class": "quota", "message": "429", "retry_at": "2026-03-02T13:00:00+01:00"}}"""

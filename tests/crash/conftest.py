@@ -1,19 +1,14 @@
 """Fleets of real engines, gone with everything on their machines when the story is over."""
 
-import os
 from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 
+from soak.databases import own_database
 from soak.standing import Place
 from tests.store.postgres_server import dsn
-
-_numbers = count()
 
 
 @pytest.fixture
@@ -32,8 +27,5 @@ def place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
 @pytest.fixture
 def database() -> Iterator[str]:
     """The address of a database of its own, on the server of all tests."""
-    name = f"crash_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(dsn(), autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}".encode())
-        yield urlsplit(dsn())._replace(path=f"/{name}").geturl()
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    with own_database(dsn()) as address:
+        yield address

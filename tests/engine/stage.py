@@ -22,6 +22,7 @@ from wakeful.core.wakes import Cause, Subject, Wake
 from wakeful.engine.engine import Engine
 from wakeful.fleet.watch import FleetFile
 from wakeful.runners.protocol import Checked
+from wakeful.sources.drop import Drop
 from wakeful.sources.protocol import Declared, Hints
 from wakeful.sources.registry import Around, declared
 from wakeful.store.inline import Inline
@@ -151,6 +152,7 @@ class Stage:
         self.node, self.host, self.shared = "here", "", False
         self.access = self.new_access()
         self.engine: Engine | None = None
+        self.drop: Drop | None = None
 
     def new_access(self) -> Counted:
         return Counted(self.store)
@@ -217,7 +219,15 @@ class Stage:
         file = FleetFile(self.folder / "fleet.org")
         where = {"host": self.host or f"host of {self.node}", "url": f"http://{self.node}", "shared": self.shared}
         self.engine = Engine(
-            self.access, self.carrier, file, self.clock, self.node, self.data, **where, sources=self.sources
+            self.access,
+            self.carrier,
+            file,
+            self.clock,
+            self.node,
+            self.data,
+            **where,
+            sources=self.sources,
+            drop=self.drop,
         )
         return self.engine
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from wakeful.fleet import check_file
-from wakeful.fleet.keys import KEYS, STATE_KEYS
+from wakeful.fleet.keys import KEYS, STATE_KEYS, TASK_KEYS
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "fleet.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### ([A-Z-]+)\n(.*?)(?=^##)", TEXT, re.MULTILINE | re.DOTALL))
@@ -52,3 +52,13 @@ def test_its_lifecycle_loads_and_every_key_of_a_state_is_in_its_table(desk, said
     lifecycle = re.findall(r"^```org\n(.*?)^```", TEXT, re.M | re.S)[1]
     assert said(check_file(desk.write("day.org", lifecycle))) == []
     assert all(f"| `:{key}:` |" in TEXT for key in STATE_KEYS)
+
+
+def test_its_recurring_task_is_one_in_both_spellings_and_every_key_of_one_is_in_its_table(desk, said):
+    text = TEXT.partition("## Recurring tasks")[2].partition("\n## ")[0]
+    org, yml = (re.search(rf"^```{kind}\n(.*?)^```", text, re.M | re.S)[1] for kind in ("org", "yaml"))
+    assert desk.org(org).fleet == desk.yml(yml).fleet
+    assert said(desk.org(org)) == []
+    assert [one.name for one in desk.org(org).fleet.recurrences] == ["weekly-report"]
+    named = re.findall(r"`:([A-Z-]+):`", "".join(line for line in text.splitlines() if line.startswith("| `:")))
+    assert sorted(named) == sorted(key.name for key in TASK_KEYS)

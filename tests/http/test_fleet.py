@@ -93,12 +93,14 @@ def test_every_form_has_the_parameters_of_its_operation_and_their_defaults():
 
 def test_whatever_can_be_read_is_answered(house):
     run, _ = house.begin("wren")
-    task = house.ask("POST", "/v1/tasks", {"agent": "moss", "title": "count"}).json["id"]
+    task = house.ask("POST", "/v1/tasks", {"agent": "moss", "title": "count", "key": "k"}).json["id"]
     wake = house.ask("GET", f"/v1/runs/{run}").json["wake_id"]
     places = {"agent": "wren", "run": run, "task": task, "wake": wake}
-    for operation in OPERATIONS.values():
+    asked = {"keyed_task": "?message_id=k", "steps": f"?task={task}"}
+    for name, operation in OPERATIONS.items():
         if operation.method == "GET":
-            assert house.ask("GET", operation.path.format(**places)).status == 200, operation.path
+            target = operation.path.format(**places) + asked.get(name, "")
+            assert house.ask("GET", target).status == 200, operation.path
 
 
 def test_a_message_is_sent_once_under_its_key_and_is_in_the_inbox(house):
@@ -225,8 +227,9 @@ def test_a_run_acts_as_its_agent_within_its_rights_and_not_after_its_end(house):
     assert forged.status == 400
     for name, operation in OPERATIONS.items():
         if not operation.by_runs and "agent" not in operation.path and name not in ("run", "backup"):
-            path = operation.path.replace("{run}", str(run)).replace("{wake}", "1")
-            assert house.ask(operation.method, path, token=token).status == 403, name
+            path = operation.path.replace("{run}", str(run)).replace("{wake}", "1").replace("{task}", "1")
+            body = {"change": "cancel", "all": True} if name == "change_tasks" else None
+            assert house.ask(operation.method, path, body, token=token).status == 403, name
     assert house.ask("GET", "/v1/agents/moss/inbox", token=token).status == 403
     assert house.ask("GET", "/v1/stream", token=token).status == 403
     assert house.ask("GET", f"/v1/runs/{run}/log", token=token).status == 403
@@ -282,3 +285,62 @@ def test_a_store_that_is_locked_is_busy_and_the_server_lives(house):
     answer = house.ask("POST", "/v1/agents/wren/messages", {"body": "x"})
     assert (answer.status, answer.json["type"]) == (503, "urn:wakeful:error:busy")
     assert house.ask("GET", "/v1/status").status == 200
+
+
+# ---- tasks
+
+
+def test_a_task_goes_through_its_life_over_http(house):
+    told = {
+        "agent": "wren",
+        "title": "t",
+        "payload": {"page": 3},
+        "description": "d",
+        "key": "order-7",
+        "timeout": "5m",
+    }
+    added = house.ask("POST", "/v1/tasks", told)
+    assert (added.status, added.json["payload"], added.json["timeout"]) == (201, {"page": 3}, "5m")
+    task = added.json["id"]
+    other = house.ask("POST", "/v1/tasks", {**told, "payload": {"page": 4}})
+    assert (other.status, other.json["type"]) == (409, "urn:wakeful:error:conflict")
+    assert house.ask("GET", "/v1/tasks/keyed?message_id=order-7").json["id"] == task
+    for path, state in (("fail", "dead_letter"), ("retry", "pending"), ("done", "completed")):
+        answer = house.ask("POST", f"/v1/tasks/{task}/{path}")
+        assert (answer.status, answer.json["state"]) == (200, state)
+    again = house.ask("POST", f"/v1/tasks/{task}/cancel", {"reason": "late"})
+    assert (again.status, again.json["detail"]) == (400, f"task {task} is completed already")
+    assert house.ask("GET", "/v1/tasks?state=pending,failed").json["items"] == []
+    assert house.ask("GET", "/v1/tasks/counts").json == {"counts": {"completed": 1}, "total": 1}
+    assert house.ask("DELETE", f"/v1/tasks/{task}").json["removed"]
+    for method, path in (("GET", ""), ("POST", "/retry"), ("DELETE", "")):
+        assert house.ask(method, f"/v1/tasks/{task}{path}").status == 404
+
+
+def test_many_tasks_are_added_and_changed_at_once_over_http(house):
+    tasks = [{"agent": "wren", "title": f"t{number}", "tags": ["many"]} for number in range(3)]
+    ids = [row["id"] for row in house.ask("POST", "/v1/tasks/batch", {"tasks": tasks}).json["items"]]
+    wrong = house.ask("POST", "/v1/tasks/batch", {"tasks": [*tasks, {"title": "t", "agent": "wren", "timeout": 5}]})
+    assert (wrong.status, "task 4 of the batch: expected the timeout as text" in wrong.json["detail"]) == (400, True)
+    assert house.ask("POST", "/v1/tasks/change", {"change": "fail"}).status == 400
+    failed = house.ask("POST", "/v1/tasks/change", {"change": "fail", "tag": "many", "limit": 2}).json
+    assert (failed["changed"], failed["next"]) == (ids[:2], ids[1])
+    assert [row["id"] for row in house.ask("GET", "/v1/dead").json["items"]] == ids[:2]
+    assert house.ask("POST", f"/v1/dead/{ids[0]}/replay").json["state"] == "pending"
+    assert house.ask("POST", f"/v1/dead/{ids[0]}/replay").status == 400
+    assert house.ask("POST", f"/v1/dead/{ids[1]}/discard").json["removed"]
+
+
+def test_a_run_takes_its_steps_with_its_own_token(house):
+    run, epoch = house.begin("wren")
+    token = run_token(KEYS, run, epoch)
+    begun = house.ask("POST", "/v1/steps", {"name": "fetch", "begun": True}, token=token)
+    assert (begun.status, begun.json["recorded"]) == (200, False)
+    largest = "x" * 999_998
+    assert house.ask("POST", "/v1/steps", {"name": "fetch", "result": largest}, token=token).json["recorded"]
+    assert house.ask("GET", "/v1/steps", token=token).json["items"][0]["result"] == largest
+    long = house.ask("POST", "/v1/steps", {"name": "more", "result": largest + "x"}, token=token)
+    assert (long.status, "more than 1 MB" in long.json["detail"]) == (400, True)
+    assert house.ask("POST", "/v1/steps", {"name": "fetch"}).status == 400, "the operator has none"
+    house.end(run, epoch)
+    assert house.ask("POST", "/v1/steps", {"name": "late", "result": 1}, token=token).status == 401

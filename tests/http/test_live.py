@@ -115,3 +115,20 @@ def test_a_reader_that_goes_leaves_nothing_running():
         # The server notices on its own; the stop in `serve` would wait for it otherwise.
         while served.server._state.tasks:
             served.ask("GET", "/healthz")
+
+
+def test_of_events_that_share_an_id_only_the_last_carries_it(served, control):
+    """Cut off among them, a reader goes on before them."""
+    told = [{"id": 4, "kind": "task_ended", "item_id": item} for item in (1, 2)]
+
+    def events(*, after: int, **_: object) -> dict[str, object]:
+        return {"items": told if after < 4 else [], "next": 4}
+
+    control.answers["events"] = events
+    with served.connect() as connection:
+        connection.sendall(head(served.port, line="GET /v1/stream?after=0 HTTP/1.1"))
+        received = b""
+        while b'"item_id": 2' not in received:
+            received += connection.recv(65_536)
+    first, last = received.split(b"event: task_ended\n")[:2]
+    assert b"id: " not in first and last.rstrip().split(b"\n")[-1] == b"id: 4"

@@ -11,6 +11,16 @@ from wakeful.control.operations import OPERATIONS, request
 from wakeful.http.app import build
 from wakeful.http.entry import OPEN_PATHS
 
+# Which tasks.
+FILTER = {
+    "agent": "wren",
+    "role": "writer",
+    "tag": "x",
+    "causal_key": "c",
+    "source": "s",
+    "priority": "low",
+    "text": "t",
+}
 # What each operation is asked with here: all of its parameters, none with its default.
 SAID = {
     "status": {},
@@ -71,12 +81,38 @@ SAID = {
         "tags": ["x"],
         "key": "k",
         "causal_key": "c",
-        "depends_on": [1, 2],
+        "depends_on": [1, "k-2"],
         "not_before": "2026-01-01T00:00:00Z",
         "max_retries": 0,
+        "timeout": "5m",
     },
-    "tasks": {"agent": "wren", "state": "dead", "after": 3, "limit": 5},
+    "add_tasks": {"tasks": [{"title": "t", "agent": "wren"}, {"anything": [1, None]}]},
+    "tasks": {**FILTER, "state": ["pending", "failed"], "after": 3, "before": 9, "limit": 5},
+    "count_tasks": {**FILTER, "state": ["pending", "failed"]},
+    "keyed_task": {"message_id": "a/b?c"},
+    "change_tasks": {
+        **FILTER,
+        "change": "cancel",
+        "tasks": [1, 2],
+        "all": True,
+        "state": ["pending"],
+        "reason": "late",
+        "result": "r",
+        "after": 3,
+        "until": 9,
+        "limit": 5,
+    },
     "task": {"task": 3},
+    "cancel_task": {"task": 3, "reason": "late"},
+    "retry_task": {"task": 3},
+    "complete_task": {"task": 3, "result": "r"},
+    "fail_task": {"task": 3, "reason": "late"},
+    "remove_task": {"task": 3},
+    "dead": {**FILTER, "after": 3, "before": 9, "limit": 5},
+    "replay": {"task": 3},
+    "discard": {"task": 3},
+    "steps": {"task": 3},
+    "save_step": {"name": "fetch", "result": {"a": [1, None]}, "begun": True, "task": 3},
     "nodes": {},
     "reload": {},
     "stop": {"drain": True},
@@ -122,11 +158,13 @@ def test_an_operation_is_asked_with_all_that_was_said_and_nothing_else(name, ser
     assert control.asked == [(name, OPERATOR, SAID[name])]
 
 
-@pytest.mark.parametrize("name", ["pause", "resume", "pause_agent", "kill", "reload", "stop", "tick", "wake"])
+@pytest.mark.parametrize(
+    "name", ["pause", "resume", "pause_agent", "kill", "reload", "stop", "tick", "wake", "cancel_task", "remove_task"]
+)
 def test_a_body_that_would_say_nothing_may_be_left_out(name, served, control):
     operation = OPERATIONS[name]
     assert served.ask(operation.method, filled(operation.path)).status in (200, 202)
-    assert set(control.asked[0].parameters) <= {"agent", "run"}
+    assert set(control.asked[0].parameters) <= {"agent", "run", "task"}
 
 
 def test_an_accepted_wake_is_202_and_a_refused_one_an_answer_like_any_other(served, control):
@@ -185,3 +223,22 @@ def test_the_description_itself_needs_a_token(served):
 
 def test_what_is_said_here_covers_every_operation():
     assert set(SAID) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"title": "t", "role": "writer"}, 201),
+        ({"title": 3}, 400),
+        ({"titel": "t"}, 400),
+        ({"title": "t", "depends_on": [0]}, 400),
+        ([], 400),
+        (None, 400),
+    ],
+)
+def test_the_short_way_and_the_long_one_give_the_same_answer(body, status, served, control):
+    """A header beside the body is read on the long way alone."""
+    answers = [served.ask("POST", "/v1/tasks", body, headers=named) for named in ({}, {"Idempotency-Key": "k"})]
+    assert [answer.status for answer in answers] == [status, status]
+    assert answers[0].json == answers[1].json
+    assert [asked.parameters for asked in control.asked] == ([body, {**body, "key": "k"}] if status == 201 else [])

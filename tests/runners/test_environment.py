@@ -13,7 +13,7 @@ from wakeful.core.items import Kind
 from wakeful.core.lifecycle import Position
 from wakeful.core.orders import Order
 from wakeful.core.wakes import Cause, Subject
-from wakeful.runners.environment import DEFAULT_PATH, Surroundings, build_environment, secret_values
+from wakeful.runners.environment import DEFAULT_PATH, Surroundings, before_a_run, build_environment, secret_values
 
 FOLDER = Path("/srv/runs/42")
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -27,14 +27,10 @@ OURS = {
 def built(
     order: Order | None = None, base: dict[str, str] | None = None, traceparent: str | None = TRACE
 ) -> dict[str, str]:
-    return build_environment(
-        order or an_order(),
-        Surroundings(base=base or {}, root=Path("/srv/desk"), data=Path("/srv")),
-        url="http://127.0.0.1:7717",
-        token="run-token",
-        folder=FOLDER,
-        traceparent=traceparent,
-    )
+    order = order or an_order()
+    around = Surroundings(base=base or {}, root=Path("/srv/desk"), data=Path("/srv"))
+    before = before_a_run(order.agent, around, url="http://127.0.0.1:7717")
+    return build_environment(order, before, token="run-token", folder=FOLDER, traceparent=traceparent)
 
 
 def test_a_run_is_told_everything_about_itself():

@@ -190,6 +190,26 @@ async def test_a_handler_that_was_mended_is_found_by_the_next_shift(yard):
 
 
 @real
+async def test_a_worker_that_is_struck_while_it_imports_is_replaced_for_nothing_was_the_handlers_fault(yard):
+    once = "import os, signal\nif not os.path.exists('struck'):\n    open('struck', 'x')\n    os.kill({whom}, 9)\n"
+    for whom in ("os.getpid()", "os.getppid()"):
+        (yard.folder / "desk.py").write_text(once.format(whom=whom) + "def work(run): ...\n")
+        shift = a_shift(yard, ["x", "y"], "desk:work", root=yard.folder)
+        heard = await ends(await yard.runner.start(shift))
+        assert [read_outcome(end.ending) for end in heard.values()] == [DONE, DONE]
+        (shift.workdir / "struck").unlink()
+
+
+@real
+async def test_a_worker_that_is_struck_whenever_it_imports_is_an_ordinary_failure_in_the_end(yard):
+    (yard.folder / "desk.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
+    heard = await ends(await yard.runner.start(a_shift(yard, ["x"], "desk:work", root=yard.folder)))
+    assert read_outcome(heard[1].ending) is FAILED
+    assert heard[1].ending.result.error_class is None
+    assert "ended by signal 9" in describe(heard[1].ending)
+
+
+@real
 async def test_an_import_that_does_not_end_is_ended(yard):
     (yard.folder / "desk.py").write_text("import signal\nwhile True:\n    signal.pause()\n")
     runner = OwnRunner(yard.folder / "workers", import_limit=3 * GRACE)

@@ -32,7 +32,9 @@ def ran(command: list[str], folder: Path, *items) -> Ending:
     order = an_order(items=items)
     text, written = write_briefing(order, "You are wren.")
     around = environment.Surroundings(base=os.environ)
-    told = environment.build_environment(order, around, url="http://127.0.0.1:7717", token="t", folder=folder)
+    told = environment.build_environment(
+        order, environment.before_a_run(order.agent, around, url="http://127.0.0.1:7717"), token="t", folder=folder
+    )
     Path(told["WAKEFUL_BRIEFING"]).write_text(written)
     run = subprocess.run(command, cwd=folder, env=told, input=text, capture_output=True, text=True, timeout=60)
     result = Path(told["WAKEFUL_RESULT"])
@@ -85,7 +87,9 @@ def test_the_agents_of_the_guide_pass_the_check(fleet, tmp_path):
 
 def test_the_guide_names_every_variable_and_every_level_of_trust():
     around = environment.Surroundings(base={})
-    told = environment.build_environment(an_order(), around, url="", token="", folder=Path("x"), traceparent="t")
+    order = an_order()
+    before = environment.before_a_run(order.agent, around, url="")
+    told = environment.build_environment(order, before, token="", folder=Path("x"), traceparent="t")
     for name in (*told, *environment.ALLOWED, *environment.SECRET_ENDINGS):
         assert f"`{name}`" in TEXT, name
     for origin, trust in TRUST.items():

@@ -50,8 +50,8 @@ GROWING = {
     "role",
     "output",
 }
-# Read once at a start or an edit of the fleet, or by a person: these may look at every agent.
-WHOLE = {"known_agents", "live_agents", "timer_standings"}
+# Read once at a start or an edit of the fleet, or by a person: these may look at every agent, or count all tasks.
+WHOLE = {"known_agents", "live_agents", "timer_standings", "count_tasks"}
 HOT = {
     "deciding": ["facts", "agent_row", "candidates", "role_candidates", "waiting_like", "waiting_wake", "lineage"],
     "asked before": ["keyed_wake"],
@@ -74,15 +74,19 @@ HOT = {
     "claiming": ["admitted_runs", "run_agent", "items_to_show", "tasks_of_run", "beat_steps", "unclaimed_runs"],
     "ending": [
         "run_with_wake",
-        "task_of_run",
+        "tasks_under_way",
+        "dependents",
         "shown_items",
         "settle_item",
         "retry_busy",
         "move_standing",
         "end_run",
         "settle_task",
+        "end_done",
+        "settle_done",
     ],
-    "recording": ["put_item", "item_by_dedupe", "put_event"],
+    "shifts": ["lease_tasks", "put_attempts", "run_owner"],
+    "recording": ["put_item", "put_task", "items_by_dedupe", "needed_tasks", "put_event"],
     "mirroring": ["mirrored", "source_row", "change_mirrored", "close_mirrored", "tend_sources", "mirrored_sources"],
     "mirroring what is back": ["hold_source", "gone_things", "reopen_mirrored", "next_tenure", "forget_source"],
     "by hand": ["items_by_hand", "mark_read", "snooze_item"],
@@ -97,7 +101,32 @@ HOT = {
         "stuck_items",
         "wakes_from",
     ],
-    "stopping": ["stop_run", "stopping_runs", "task_steps", "ended_runs", "dead_tasks", "restless_items"],
+    "queues": [
+        "list_tasks",
+        "latest_tasks",
+        "aside_tasks",
+        "latest_aside_tasks",
+        "count_aside_tasks",
+        "queued_tasks",
+        "latest_queued_tasks",
+        "open_tasks",
+        "latest_open_tasks",
+        "count_open_tasks",
+        "held_tasks",
+        "keyed_task",
+        "needed_by",
+    ],
+    "changing tasks": ["end_task", "retry_task", "attempt_under_way", "stop_attempt", "unblock_task", "block_task"],
+    "recurring": ["open_of_source", "depth_of_run"],
+    "stopping": [
+        "stop_run",
+        "stopping_runs",
+        "stopping_tasks",
+        "task_steps",
+        "ended_runs",
+        "dead_tasks",
+        "restless_items",
+    ],
     "forgetting": ["old_items", "forget_keys", "old_runs", "old_wakes", "old_events", "forget_declarations"],
     "reading": [
         "open_runs",
@@ -188,7 +217,7 @@ def test_no_hot_query_reads_a_whole_table(stores, name, size):
 
 
 @pytest.mark.parametrize("size", ["empty", "small", "full", "analysed"])
-def test_only_a_start_an_edit_and_a_listing_of_all_agents_read_whole_tables(stores, size):
+def test_only_a_start_an_edit_a_listing_of_all_agents_and_a_count_of_all_tasks_read_whole_tables(stores, size):
     assert {name for name, query in QUERIES.items() if whole_reads(stores[size], query)} == WHOLE
 
 
@@ -327,35 +356,6 @@ def growth(stores: dict[str, SqlStore], acts: dict[str, Callable[[SqlStore], obj
 
 def test_no_act_takes_more_steps_in_a_fleet_forty_times_the_size(stores):
     assert growth(stores, ACTS) == {}
-
-
-@pytest.fixture
-def queues(tmp_path: Path) -> Iterator[dict[str, SqlStore]]:
-    """Two stores whose only agent is busy, with a short and a long queue of tasks behind it."""
-    opened = {name: open_sqlite(tmp_path / f"{name}.db", durable=False) for name in ("small", "full")}
-    for store, length in zip(opened.values(), (20, 800), strict=True):
-        store.declare(a_fleet("moss", an_agent("wren", roles=("editor",))), NOW)
-        store.decide([operator("moss"), operator("wren")], admit, NOW)
-        store.claim("one", NOW, LEASE)
-        store.record([NewItem(kind=Kind.task, agent="moss") for _ in range(length)], NOW)
-        store.record([NewItem(kind=Kind.task, role="editor", key="book") for _ in range(length)], NOW)
-        store.record([NewItem(kind=Kind.task, role="nobody") for _ in range(length)], NOW)
-        for _ in range(3):
-            store.decide(store.due(NOW).wakes, admit, NOW)
-    yield opened
-    for store in opened.values():
-        store.close()
-
-
-def test_no_act_takes_more_steps_before_a_queue_forty_times_the_length(queues):
-    acts: dict[str, Callable[[SqlStore], object]] = {
-        "due": lambda store: store.due(NOW),
-        "record": lambda store: store.record([NewItem(kind=Kind.task, agent="moss")], NOW),
-        "why": lambda store: store.why(timer("moss"), NOW),
-        "expire": lambda store: store.expire(NOW),
-        "renew": ACTS["renew"],
-    }
-    assert growth(queues, acts) == {}
 
 
 @pytest.fixture

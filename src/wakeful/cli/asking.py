@@ -73,6 +73,7 @@ def at(place: Place, agent: str, when: tuple[str, ...], as_json: bool, **given: 
 @click.argument("agent")
 @click.argument("prompt")
 @click.option("--title", metavar="TEXT", help="What the task is called.")
+@click.option("--timeout", metavar="DURATION", help="How long it may take, such as 5m.")
 @with_key
 @with_wait
 @as_json

@@ -8,13 +8,18 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import click
 
+from wakeful.core.recurrences import Recurrence
 from wakeful.fleet.diagnostics import Severity, printable
 from wakeful.fleet.load import FLEET_NAMES, Loaded, check_file, find_fleet, load_fleet
 
 BAD_FILE = 2
+# As many instants of a recurring task.
+SHOWN = 3
 
 
 @click.command()
@@ -55,8 +60,25 @@ def _print(path: str, loaded: Loaded) -> None:
         _say(f"{printable(path)}: {_counted(errors, 'error')}", to_stderr=True)
         return
     states = _counted(loaded.states, "state")
-    counts = states if loaded.fleet is None else f"{_counted(len(loaded.fleet.agents), 'agent')}, {states}"
-    _say(f"ok: {printable(path)}: {counts}")
+    if loaded.fleet is None:
+        _say(f"ok: {printable(path)}: {states}")
+        return
+    recurring = loaded.fleet.recurrences
+    tasks = f", {_counted(len(recurring), 'recurring task')}" if recurring else ""
+    _say(f"ok: {printable(path)}: {_counted(len(loaded.fleet.agents), 'agent')}, {states}{tasks}")
+    now = datetime.now(UTC)
+    for one in recurring:
+        whom = one.agent or f"role {one.role}"
+        title = "" if one.title == one.name else f" {printable(one.title)},"
+        times = ", ".join(f"{at.astimezone(ZoneInfo(one.timezone)):%Y-%m-%d %H:%M}" for at in _next(one, now))
+        _say(f"{one.name}:{title} for {whom}, next {times} {one.timezone}")
+
+
+def _next(recurrence: Recurrence, now: datetime) -> list[datetime]:
+    found = [recurrence.after(now)]
+    while len(found) < SHOWN:
+        found.append(recurrence.after(found[-1]))
+    return found
 
 
 def _summary(path: str, loaded: Loaded) -> dict[str, object]:
@@ -66,8 +88,15 @@ def _summary(path: str, loaded: Loaded) -> dict[str, object]:
         "ok": not loaded.broken,
         "agents": len(loaded.fleet.agents) if loaded.fleet else 0,
         "states": loaded.states,
+        "recurring": [_told(one) for one in loaded.fleet.recurrences] if loaded.fleet else [],
         "diagnostics": [asdict(diagnostic) | {"file": printable(diagnostic.file)} for diagnostic in loaded.diagnostics],
     }
+
+
+def _told(recurrence: Recurrence) -> dict[str, object]:
+    whom = {"agent": recurrence.agent, "role": recurrence.role}
+    next_at = [at.isoformat() for at in _next(recurrence, datetime.now(UTC))]
+    return {"name": recurrence.name, "title": recurrence.title, **whom, "next_at": next_at}
 
 
 def _counted(number: int, noun: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +18,7 @@ from wakeful.cli.complaints import BAD, LATER, NO_ENGINE, Complaint, from_proble
 PATIENCE = 30.0
 PORT = 80
 # What an engine reads of one request.
-MOST = 1_000_000
+MOST = 1_048_576
 
 
 def exchange(url: str, token: str, method: str, target: str, body: dict[str, Any] | None) -> dict[str, Any]:
@@ -28,8 +29,7 @@ def exchange(url: str, token: str, method: str, target: str, body: dict[str, Any
         raise Complaint(f"that is {size}, and an engine takes 1 MB at a time", "send less, or the name of a file", BAD)
     try:
         with reach(url, PATIENCE) as line:
-            line.sendall(request)
-            received = _all_of(line)
+            received = _exchanged(line, request)
     except TimeoutError:
         raise Complaint(f"the engine at {url} does not answer", "try again; see wakeful doctor", LATER) from None
     except OSError as error:
@@ -51,7 +51,7 @@ def reach(url: str, patience: float) -> socket.socket:
 
 
 def _request(url: str, token: str, method: str, target: str, body: dict[str, Any] | None) -> bytes:
-    content = b"" if body is None else json.dumps(body).encode()
+    content = b"" if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
     parts = urlsplit(url)
     lines = [
         f"{method} {parts.path.rstrip('/')}{target} HTTP/1.0",
@@ -65,10 +65,13 @@ def _request(url: str, token: str, method: str, target: str, body: dict[str, Any
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + content
 
 
-def _all_of(line: socket.socket) -> bytes:
+def _exchanged(line: socket.socket, request: bytes) -> bytes:
+    """All that is answered; what was cut off is as far as it came."""
     pieces = []
-    while piece := line.recv(65_536):
-        pieces.append(piece)
+    with suppress(ConnectionError):
+        line.sendall(request)
+        while piece := line.recv(65_536):
+            pieces.append(piece)
     return b"".join(pieces)
 
 
@@ -77,9 +80,9 @@ def _response(url: str, received: bytes) -> tuple[int, dict[str, Any]]:
     first, *rest = head.decode("latin-1").split("\r\n")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)}
     try:
+        if not received or int(headers.get("content-length", 0)) > len(body):
+            raise Complaint(f"the engine at {url} ended before it answered", "ask again, with the same --key", LATER)
         status = int(first.split(" ")[1])
-        if "content-length" in headers and int(headers["content-length"]) != len(body):
-            raise ValueError("cut off")
         answer = json.loads(body or b"{}")
     except (IndexError, ValueError):
         raise Complaint(f"what listens at {url} does not answer as an engine does", "see wakeful doctor") from None

@@ -40,13 +40,13 @@ def logs(place: Place, run: str, follow: bool, stderr: bool, raw: bool, as_json:
         if as_json:
             say_json(connection.ask("output", run=number, stream=stream))
             return
-        offset, over = _print(connection, number, stream, 0, raw)
+        offset, over = print_output(connection, number, stream, 0, raw)
         if over:
-            _ended(connection.ask("show_run", run=number))
+            tell_end(connection.ask("show_run", run=number))
         if follow and not over and not connection.live:
             raise no_engine(place.data, f"run {number} is under way without one")
-    if follow and not over and _follow(place, number, stream, offset, raw):
-        _ended(ask(place, "show_run", run=number))
+    if follow and not over and follow_output(place, number, stream, offset, raw):
+        tell_end(ask(place, "show_run", run=number))
 
 
 def _number(connection: Connection, named: str) -> int:
@@ -59,7 +59,7 @@ def _number(connection: Connection, named: str) -> int:
     return int(found[0]["id"])
 
 
-def _print(connection: Connection, run: int, stream: str, offset: int, raw: bool) -> tuple[int, bool]:
+def print_output(connection: Connection, run: int, stream: str, offset: int, raw: bool) -> tuple[int, bool]:
     """All there is from `offset` on; where it ends, and whether the run has ended too."""
     while True:
         answer = connection.ask("output", run=run, stream=stream, offset=offset, limit=PAGE)
@@ -74,13 +74,13 @@ def _show(answer: dict[str, Any], raw: bool) -> None:
         write(answer["text"] if raw else clean(answer["text"]))
 
 
-def _ended(run: dict[str, Any]) -> None:
+def tell_end(run: dict[str, Any]) -> None:
     """Why it ended as it did, where that is worth a word; beside what it printed, not in it."""
     if run.get("reason"):
         say(f"run {run['id']} {run['outcome'] or run['state']}: {one_line(run['reason'], 400)}", to_stderr=True)
 
 
-def _follow(place: Place, run: int, stream: str, offset: int, raw: bool) -> bool:
+def follow_output(place: Place, run: int, stream: str, offset: int, raw: bool) -> bool:
     """Whether it was followed to its end."""
     from wakeful.cli.waiting import Patient, rests
 

@@ -32,9 +32,10 @@ def rests() -> Iterator[None]:
 class Patient:
     """Asks again and again, as long as an engine is there or may come back."""
 
-    def __init__(self, place: Place, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, place: Place, clock: Callable[[], float] = time.monotonic, away: float = AWAY) -> None:
         self._place = place
         self._clock = clock
+        self._away = away
         self._seen = clock()
 
     def ask(self, operation: str, **parameters: Any) -> Row:
@@ -45,11 +46,11 @@ class Patient:
                         answer = connection.ask(operation, **parameters)
                         self._seen = self._clock()
                         return answer
-                    if self._clock() - self._seen <= AWAY:
+                    if self._clock() - self._seen <= self._away:
                         return connection.ask(operation, **parameters)
             except Complaint as complaint:
                 # Cut off in the middle of an answer, or the next engine has the folder and does not listen yet.
-                if complaint.exit_code not in (NO_ENGINE, LATER) or self._clock() - self._seen > AWAY:
+                if complaint.exit_code not in (NO_ENGINE, LATER) or self._clock() - self._seen > self._away:
                     raise
                 continue
             raise no_engine(self._place.data, "what was asked waits in the store")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wakeful.control.callers import Caller
+from wakeful.control.checkpoints import step_name, written_result
 from wakeful.core.errors import Mistake, Stale, WakefulError
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def _said(request: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 async def _save_step(control: Control, caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     run, epoch = caller.run or 0, caller.epoch or 0
-    name, result, task = request["name"], request.get("result"), request.get("task")
+    name, result, task = step_name(request["name"]), request.get("result"), request.get("task")
+    if result is not None:
+        written_result(result, name)
     now = control.clock()
     await control.access.write(lambda store: store.save_step(run, epoch, name, result, now, task=task))
     return {}

@@ -6,18 +6,18 @@ from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from wakeful.control.base import chosen, find, readable, storable
+from wakeful.control.base import chosen, find, storable
 from wakeful.control.callers import Caller
 from wakeful.control.messages import message_rows, written_metadata
-from wakeful.control.moments import read_later
 from wakeful.control.requests import Answer, Requests, kept_key, origin_of, reply, scoped
 from wakeful.control.rows import Row
 from wakeful.control.tainted import SILENCED, WAKE, may, must_have
 from wakeful.core.codec import write_time
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.items import Item, Kind, MessageType, NewItem, Priority, Ring, read_priority, ring_of
+from wakeful.core.moments import read_later
 from wakeful.core.wakes import Cause, Subject, Wake, WakeReason, defer
-from wakeful.fleet.diagnostics import quoted
+from wakeful.core.wording import quoted, readable
 from wakeful.store.protocol import Store
 
 # Said to whoever wants to ring for itself.

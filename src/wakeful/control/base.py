@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,8 +21,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from wakeful.control.callers import Beside, Caller, Forbidden
 from wakeful.control.operations import OPERATIONS
 from wakeful.control.rows import Row
-from wakeful.core.errors import Mistake, Unknown
-from wakeful.fleet.diagnostics import nearest, quoted
+from wakeful.core.errors import Mistake
+from wakeful.core.tasks import unknown_agent
+from wakeful.core.wording import quoted
 from wakeful.store.protocol import Access, AgentRow, NodeRow, RunRow, Store
 
 P = ParamSpec("P")
@@ -34,8 +34,6 @@ Word = TypeVar("Word", bound=StrEnum)
 # A list is never longer than this, however many are asked for.
 LONGEST_LIST = 1_000
 NEWEST = 2**62
-# Where more agents than this have a name, a wrong one is not compared with all of them.
-MOST_COMPARED = 2_000
 # How long a pause waits for the runs that it ended: TERM, ten seconds, KILL, and the record of it.
 PATIENCE = timedelta(seconds=12)
 # How long the word of another node is waited for: it has a hint of ours, and usually decides within milliseconds.
@@ -44,8 +42,6 @@ HEARING = timedelta(seconds=2)
 LOOK_AGAIN, LOOK_AFTER_ALL = 0.05, 0.5
 
 _PAGE = 500
-# No database takes these, and no text needs them.
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class Base:
@@ -201,7 +197,7 @@ def find(store: Store, name: str, now: datetime | None = None) -> Target:
         return Target(name, (own[0],))
     replicas = _replicas(store, name, now)
     if not replicas:
-        raise Unknown(f"no agent is called {quoted(name)}{_guess(store, name)}")
+        raise unknown_agent(name, (known for agent in store.agents() for known in (agent.name, agent.address)))
     return Target(name, replicas)
 
 
@@ -229,14 +225,6 @@ def _replicas(store: Store, address: str, now: datetime | None) -> tuple[AgentRo
     return tuple(sorted(found, key=lambda row: (len(row.agent.name), row.agent.name)))
 
 
-def _guess(store: Store, name: str) -> str:
-    known = {known for agent in store.agents() for known in (agent.name, agent.address)}
-    near = nearest(name, sorted(known)) if len(known) <= MOST_COMPARED and len(name) <= 64 else None
-    if not known:
-        return "; no fleet has been taken up here yet: wakeful up does that"
-    return f"; did you mean {near}?" if near else "; `wakeful status` lists the agents"
-
-
 # ---- what is given
 
 
@@ -257,10 +245,3 @@ def chosen(word: str, known: type[Word], what: str) -> Word:
         return known(word)
     except ValueError:
         raise Mistake(f"unknown {what} {quoted(str(word))}", f"use one of {', '.join(known)}") from None
-
-
-def readable(text: str | None, what: str) -> str:
-    """Text that any store can keep."""
-    if found := _UNSTORABLE.search(text or ""):
-        raise Mistake(f"{what} holds U+{ord(found[0]):04X}, which is no character of a text", "remove it")
-    return text or ""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from wakeful.control.asking import Asking
 from wakeful.control.base import judged
 from wakeful.control.blame import Blame
+from wakeful.control.changing import Changing
+from wakeful.control.checkpoints import Checkpoints
 from wakeful.control.decided import Decided
 from wakeful.control.holding import Holding
 from wakeful.control.inbox import Inbox
@@ -21,5 +23,19 @@ from wakeful.control.wake_stats import WakeStats
 
 
 @judged
-class Control(Reading, Inbox, Blame, Asking, Tasking, Opinions, Decided, Settings, WakeStats, Holding, Keeping):
+class Control(
+    Reading,
+    Inbox,
+    Blame,
+    Asking,
+    Tasking,
+    Changing,
+    Checkpoints,
+    Opinions,
+    Decided,
+    Settings,
+    WakeStats,
+    Holding,
+    Keeping,
+):
     """Any number of callers at once; all of them go through the one store."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from wakeful.control.base import Base, Target, find, readable
+from wakeful.control.base import Base, Target, find
 from wakeful.control.callers import Caller
 from wakeful.control.rows import Row, pause_row, run_row
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.items import TERMINAL
 from wakeful.core.wakes import FLEET, ONE_OFF, Pause, agent_scope
+from wakeful.core.wording import quoted, readable
 from wakeful.fleet import values
-from wakeful.fleet.diagnostics import quoted
 from wakeful.store.protocol import RunRow, Store
 
 FILE = "file"

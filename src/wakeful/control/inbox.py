@@ -16,11 +16,11 @@ from zoneinfo import ZoneInfo
 from wakeful.control.base import LONGEST_LIST, Base, Target, bounded, chosen, find, must_be_own, storable
 from wakeful.control.callers import Caller
 from wakeful.control.messages import FOLDER, message_rows
-from wakeful.control.moments import read_end
 from wakeful.control.rows import Row, listing
 from wakeful.core.codec import write_time
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.items import Item, Kind, MessageType, read_priority
+from wakeful.core.moments import read_end
 from wakeful.store.protocol import Store, StuckRow
 
 

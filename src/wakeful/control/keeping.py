@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from wakeful.control.base import Base, readable
+from wakeful.control.base import Base
 from wakeful.control.callers import Beside, Caller
 from wakeful.control.rows import Row
 from wakeful.core.errors import Mistake
+from wakeful.core.wording import readable
 
 
 class Keeping(Base):

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from wakeful.control.base import readable
 from wakeful.control.rows import Row, chain_row, message_row
 from wakeful.core.errors import Mistake
 from wakeful.core.items import Item
+from wakeful.core.wording import readable
 from wakeful.store.protocol import Store
 
 # What the files of a watched folder are mirrored as.

@@ -22,7 +22,26 @@ class Operation:
     by_runs: bool = False
 
 
+# What is asked most stands first: HTTP looks for a path in this order.
 OPERATIONS: dict[str, Operation] = {
+    "add_task": Operation("POST", "/v1/tasks", by_runs=True),
+    "add_tasks": Operation("POST", "/v1/tasks/batch", by_runs=True),
+    "tasks": Operation("GET", "/v1/tasks", by_runs=True),
+    # Before those with a number in their place.
+    "count_tasks": Operation("GET", "/v1/tasks/counts"),
+    "keyed_task": Operation("GET", "/v1/tasks/keyed", by_runs=True),
+    "change_tasks": Operation("POST", "/v1/tasks/change"),
+    "task": Operation("GET", "/v1/tasks/{task}", by_runs=True),
+    "cancel_task": Operation("POST", "/v1/tasks/{task}/cancel", by_runs=True),
+    "retry_task": Operation("POST", "/v1/tasks/{task}/retry"),
+    "complete_task": Operation("POST", "/v1/tasks/{task}/done", by_runs=True),
+    "fail_task": Operation("POST", "/v1/tasks/{task}/fail", by_runs=True),
+    "remove_task": Operation("DELETE", "/v1/tasks/{task}"),
+    "dead": Operation("GET", "/v1/dead"),
+    "replay": Operation("POST", "/v1/dead/{task}/replay"),
+    "discard": Operation("POST", "/v1/dead/{task}/discard"),
+    "steps": Operation("GET", "/v1/steps", by_runs=True),
+    "save_step": Operation("POST", "/v1/steps", by_runs=True),
     "status": Operation("GET", "/v1/status", by_runs=True),
     "agents": Operation("GET", "/v1/agents", by_runs=True),
     "agent": Operation("GET", "/v1/agents/{agent}", by_runs=True),
@@ -52,9 +71,6 @@ OPERATIONS: dict[str, Operation] = {
     "decision": Operation("GET", "/v1/decisions/{wake}"),
     "events": Operation("GET", "/v1/events"),
     "run": Operation("POST", "/api/run"),
-    "add_task": Operation("POST", "/v1/tasks", by_runs=True),
-    "tasks": Operation("GET", "/v1/tasks", by_runs=True),
-    "task": Operation("GET", "/v1/tasks/{task}", by_runs=True),
     "nodes": Operation("GET", "/v1/nodes"),
     "reload": Operation("POST", "/v1/reload"),
     "stop": Operation("POST", "/v1/stop"),

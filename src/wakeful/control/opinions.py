@@ -16,7 +16,6 @@ from wakeful.control.ahead import AT, Ahead, next_beat, one_offs
 from wakeful.control.base import NEWEST, Base, Target, chosen, find, find_one, must_be_own
 from wakeful.control.callers import Caller
 from wakeful.control.decided import last_decision
-from wakeful.control.moments import read_moment
 from wakeful.control.rows import CHECK, Row, expected_row, listing, numbers_of, opinion_row, time_or_none
 from wakeful.core.admission import Opinion, explain
 from wakeful.core.agents import Limits
@@ -26,6 +25,7 @@ from wakeful.core.facts import Facts
 from wakeful.core.forecast import forecast
 from wakeful.core.hindsight import Replay
 from wakeful.core.items import State
+from wakeful.core.moments import read_moment
 from wakeful.core.runs import Outcome
 from wakeful.core.wakes import Cause, Subject, Verdict, VerdictKind, Wake, defer
 from wakeful.fleet import values

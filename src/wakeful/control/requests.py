@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from wakeful.control.base import NEWEST, Base, Target, find, readable
+from wakeful.control.base import NEWEST, Base, Target, find
 from wakeful.control.callers import Caller, Claim, leave_to_others
 from wakeful.control.decided import last_event
 from wakeful.control.rows import Row, decision_row, numbers_of, time_or_none, verdict_of
 from wakeful.core.admission import admit
 from wakeful.core.codec import write_time
-from wakeful.core.errors import Mistake
 from wakeful.core.items import Kind, NewItem, Origin
+from wakeful.core.tasks import read_key, scoped_key
 from wakeful.core.wakes import Verdict, VerdictKind, Wake, defer
 from wakeful.store.protocol import Store
 
@@ -31,7 +31,6 @@ LEAVING = "the engine is leaving: recorded, decided when the next one starts"
 NO_NODE = "no node is up: recorded, decided when one starts"
 # How far back a wake is looked for by its key or its message.
 MOST_LOOKED_AT = 200
-LONGEST_KEY = 255
 MOST_NAMED = 5
 
 
@@ -216,11 +215,8 @@ def origin_of(caller: Caller) -> Origin:
 
 def scoped(caller: Caller, key: str | None) -> str | None:
     """Two callers may use the same key for two things."""
-    if key is None:
-        return None
-    if not key.strip() or len(key) > LONGEST_KEY:
-        raise Mistake(f"expected a key of 1 to {LONGEST_KEY} characters", "use an identifier of your own request")
-    return f"{caller.name}:{readable(key, 'the key')}"
+    read = read_key(key)
+    return None if read is None else scoped_key(caller.name, read)
 
 
 def kept_key(caller: Caller, key: str | None) -> str | None:

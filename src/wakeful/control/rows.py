@@ -20,7 +20,7 @@ from wakeful.core.items import Item, State
 from wakeful.core.lifecycle import resolve
 from wakeful.core.standing import Spend
 from wakeful.core.wakes import Pause, Verdict, VerdictKind, Wake
-from wakeful.store.protocol import AgentRow, Attempt, NodeRow, RunRow, SourceRow, WakeRow
+from wakeful.store.protocol import AgentRow, NodeRow, RunRow, SourceRow, WakeRow
 
 Row = dict[str, Any]
 
@@ -228,7 +228,7 @@ def node_row(row: NodeRow, state: str, here: str | None) -> Row:
     }
 
 
-# ---- messages and tasks
+# ---- messages
 
 
 def message_row(item: Item, now: datetime, shown_in: int | None = None, chain: Row | None = None) -> Row:
@@ -258,41 +258,6 @@ def message_row(item: Item, now: datetime, shown_in: int | None = None, chain: R
         "unanswered": item.unanswered,
         "source": item.source,
         "closed_at": time_or_none(item.closed_at),
-    }
-
-
-def task_row(item: Item, attempts: Sequence[Attempt]) -> Row:
-    return {
-        "id": item.id,
-        "key": item.key,
-        "title": item.subject,
-        "state": item.state.value,
-        "agent": item.agent,
-        "role": item.role,
-        "priority": item.priority.value,
-        "attempts": [_attempt_row(attempt) for attempt in attempts],
-        "result": item.result,
-        "created_at": write_time(item.created_at),
-        "due_at": time_or_none(item.not_before),
-        "from": item.sender,
-        "origin": item.origin.value,
-        "description": item.body,
-        "error": item.error,
-        "max_retries": item.max_retries,
-        "source": item.source,
-        "closed_at": time_or_none(item.closed_at),
-    }
-
-
-def _attempt_row(attempt: Attempt) -> Row:
-    return {
-        "error": attempt.error,
-        "exit_code": attempt.exit_code,
-        "started_at": write_time(attempt.started_at),
-        "ended_at": time_or_none(attempt.ended_at),
-        "outcome": attempt.outcome.value if attempt.outcome else None,
-        "counted": attempt.counted,
-        "run_id": attempt.run,
     }
 
 

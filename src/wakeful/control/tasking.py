@@ -1,26 +1,33 @@
-"""Tasks: for an agent, for a role, or a one-off that is done at once; and looking at them."""
+"""Tasks are added here: for an agent, for a role, or a one-off that is done at once.
+
+Laws:
+- What is said of a task is read by `core.tasks`, whoever says it; here it gets its sender, and its sender's keys.
+- A batch is recorded whole or not at all, and a mistake in it is told with its place.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from wakeful.control.base import bounded, find, readable
-from wakeful.control.callers import Caller
-from wakeful.control.moments import read_moment
+from wakeful.control.base import find
+from wakeful.control.callers import Caller, Forbidden
 from wakeful.control.requests import Requests, origin_of, reply, scoped
-from wakeful.control.rows import Row, listing, task_row
+from wakeful.control.rows import Row, listing
 from wakeful.control.tainted import TASK, must_have
+from wakeful.control.task_rows import added_task, whole_task
+from wakeful.core.durations import read_duration
 from wakeful.core.errors import Mistake, Unknown
-from wakeful.core.items import Kind, NewItem, Origin, Priority, State, read_priority
+from wakeful.core.items import Item, Kind, NewItem, Origin, Priority, State
+from wakeful.core.tasks import UTC_ZONE, Sender, read_task
 from wakeful.core.wakes import ONE_OFF, Cause, Subject, Wake
-from wakeful.fleet.names import read_name
-from wakeful.store.protocol import Store
+from wakeful.core.wording import readable
+from wakeful.store.protocol import Recorded, Store
 
 LONGEST_TITLE = 80
-MOST_RETRIES = 1_000
+MOST_AT_ONCE = 1_000
 
 
 class Tasking(Requests):
@@ -35,8 +42,6 @@ class Tasking(Requests):
         key: str | None = None,
     ) -> Row:
         """A one-off: a task without retries, on the same path as everything else. It never moves the position."""
-        if timeout is not None:
-            raise Mistake("one run cannot have a timeout of its own", "set TIMEOUT on the agent in the fleet file")
         if not prompt.strip():
             raise Mistake("the prompt is empty", "say what the agent is to do")
         now = self.clock()
@@ -49,6 +54,7 @@ class Tasking(Requests):
             body=readable(prompt, "the prompt"),
             priority=Priority.high,
             max_retries=0,
+            timeout=None if timeout is None else read_duration(timeout.strip()),
             source=ONE_OFF,
             dedupe=scoped(caller, key),
         )
@@ -76,92 +82,109 @@ class Tasking(Requests):
         tags: list[str] | None = None,
         key: str | None = None,
         causal_key: str | None = None,
-        depends_on: list[int] | None = None,
+        depends_on: list[int | str] | None = None,
         not_before: str | None = None,
         max_retries: int | None = None,
+        timeout: str | None = None,
     ) -> Row:
         """A task for an agent, or for whoever has the role; an engine takes it as soon as somebody is free."""
+        fields = {
+            "title": title,
+            "agent": agent,
+            "role": role,
+            "description": description,
+            "payload": payload,
+            "priority": priority,
+            "tags": tags,
+            "key": key,
+            "causal_key": causal_key,
+            "depends_on": depends_on,
+            "not_before": not_before,
+            "max_retries": max_retries,
+            "timeout": timeout,
+        }
         now = self.clock()
-        await self.access.read(lambda store: must_have(store, caller, TASK))
-        if (agent is None) == (role is None):
-            raise Mistake("a task is for an agent or for a role", "name one of them, and only one")
-        if not title.strip():
-            raise Mistake("the task has no title", "say in a few words what is to be done")
-        if max_retries is not None and not 0 <= max_retries <= MOST_RETRIES:
-            raise Mistake(f"expected a number of retries, found {max_retries}", f"write one from 0 to {MOST_RETRIES}")
-        zone = ZoneInfo("UTC")
-        if agent is not None:
-            target = await self.access.read(lambda store: find(store, agent))
-            zone = ZoneInfo(target.first.agent.timezone)
-        item = NewItem(
-            kind=Kind.task,
-            agent=agent,
-            role=None if role is None else read_name(role, "a role"),
-            sender=caller.name,
-            origin=origin_of(caller),
-            subject=readable(title, "the title"),
-            body=_task_body(description, payload),
-            priority=read_priority(priority),
-            dedupe=scoped(caller, key),
-            key=readable(causal_key, "the causal key") or None,
-            not_before=None if not_before is None else read_moment(not_before, now, zone),
-            depends_on=tuple(dict.fromkeys(depends_on or ())),
-            tags=tuple(readable(tag, "a tag") for tag in tags or ()),
-            max_retries=max_retries,
-            by_run=caller.run,
-        )
-        recorded = (await self.access.write(lambda store: store.record([item], now)))[0]
-        task = await self.access.read(lambda store: _task(store, recorded.id))
+
+        def read(store: Store) -> NewItem:
+            must_have(store, caller, TASK)
+            return _read(store, caller, fields, now, Zones())
+
+        item = await self.access.read(read)
+        (recorded,) = await self.access.write(lambda store: store.record([item], now))
+        if _is_free(item, recorded):
+            return {**added_task(item, recorded.id, now), "duplicate": False}
+        task = await self.access.read(lambda store: whole_task(store, found_task(store, recorded.id)))
         return {**task, "duplicate": recorded.duplicate}
 
-    async def tasks(
-        self, caller: Caller, *, agent: str | None = None, state: str | None = None, after: int = 0, limit: int = 100
-    ) -> Row:
-        most = bounded(limit)
-        if state is not None and state not in _TASK_STATES:
-            raise Mistake(f"unknown state of tasks {state!r}", f"use one of {', '.join(_TASK_STATES)}")
+    async def add_tasks(self, caller: Caller, *, tasks: list[dict[str, Any]]) -> Row:
+        """Many at once, each as in `add_task`. They may depend on one another by their keys, in any order."""
+        if not tasks or len(tasks) > MOST_AT_ONCE:
+            raise Mistake(f"expected 1 to {MOST_AT_ONCE:,} tasks, found {len(tasks):,}", "send them in several parts")
+        now, zones = self.clock(), Zones()
 
-        def read(store: Store) -> Row:
-            names: Iterable[str | None] = [None] if agent is None else find(store, agent).names
-            found = [
-                item
-                for name in names
-                for item in store.items(agent=name, kind="task", state=state, after=after, limit=most + 1)
-            ]
-            items = sorted(found, key=lambda item: item.id)
-            more = items[most - 1].id if len(items) > most else None
-            return listing([task_row(item, store.attempts(item.id)) for item in items[:most]], more)
+        def read(store: Store) -> list[NewItem]:
+            must_have(store, caller, TASK)
+            return [_placed(store, caller, fields, now, zones, place) for place, fields in enumerate(tasks, 1)]
 
-        return await self.access.read(read)
-
-    async def task(self, caller: Caller, *, task: int) -> Row:
-        def read(store: Store) -> Row:
-            item = store.item(task)
-            if item is None or item.kind is not Kind.task:
-                raise Unknown(f"no task {task}")
-            return task_row(item, store.attempts(task))
-
-        return await self.access.read(read)
+        items = await self.access.read(read)
+        recorded = await self.access.write(lambda store: store.record(items, now))
+        return await self.access.read(lambda store: listing(_told(store, items, recorded)))
 
 
-_TASK_STATES = tuple(state.value for state in State if state not in (State.open, State.closed))
+@dataclass(slots=True)
+class Zones:
+    """The time zones of agents, each looked up once."""
+
+    known: dict[str, ZoneInfo]
+
+    def __init__(self) -> None:
+        self.known = {}
+
+    def of(self, store: Store, agent: object) -> ZoneInfo:
+        if not isinstance(agent, str):
+            return UTC_ZONE
+        if agent not in self.known:
+            self.known[agent] = ZoneInfo(find(store, agent).first.agent.timezone)
+        return self.known[agent]
+
+
+def _read(store: Store, caller: Caller, fields: dict[str, Any], now: datetime, zones: Zones) -> NewItem:
+    if not caller.is_operator and isinstance(fields, dict) and "past" in fields:
+        raise Forbidden(f"{caller.name} may not say what became of a task elsewhere: only the operator may")
+    agent = fields.get("agent") if isinstance(fields, dict) else None
+    sender = Sender(caller.name, origin_of(caller), caller.run)
+    return read_task(fields, now, sender, zones.of(store, agent), past=caller.is_operator)
+
+
+def _placed(store: Store, caller: Caller, fields: dict[str, Any], now: datetime, zones: Zones, place: int) -> NewItem:
+    try:
+        return _read(store, caller, fields, now, zones)
+    except Mistake as mistake:
+        raise Mistake(f"task {place} of the batch: {mistake.reason}", mistake.remedy) from None
+    except Unknown as unknown:
+        raise Unknown(f"task {place} of the batch: {unknown}") from None
+
+
+def _is_free(item: NewItem, recorded: Recorded) -> bool:
+    """Whether it was recorded as it was said, and is pending; of any other the store knows how it stands."""
+    return not (recorded.duplicate or item.depends_on or item.needs or item.past or item.by_run)
+
+
+def _told(store: Store, items: list[NewItem], recorded: list[Recorded]) -> list[Row]:
+    rows = []
+    for item, known in zip(items, recorded, strict=True):
+        state = State.pending if _is_free(item, known) else found_task(store, known.id).state
+        rows.append({"id": known.id, "state": state.value, "duplicate": known.duplicate})
+    return rows
+
+
+def found_task(store: Store, task: int) -> Item:
+    item = store.item(task)
+    if item is None or item.kind is not Kind.task:
+        raise Unknown(f"no task {task}")
+    return item
 
 
 def _first_line(prompt: str) -> str:
     line = prompt.strip().splitlines()[0]
     return line if len(line) <= LONGEST_TITLE else line[: LONGEST_TITLE - 1] + "…"
-
-
-def _task_body(description: str, payload: Any) -> str:
-    """What the run is given: a text for people and models, or JSON for a handler."""
-    if payload is None:
-        return readable(description, "the description")
-    if description:
-        raise Mistake("a task has one body, found a description and a payload", "put the one into the other")
-    return readable(json.dumps(payload, ensure_ascii=False), "the payload")
-
-
-def _task(store: Store, id: int) -> Row:
-    item = store.item(id)
-    assert item is not None
-    return task_row(item, store.attempts(id))

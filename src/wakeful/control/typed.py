@@ -18,8 +18,8 @@ from wakeful.core.codec import encode
 from wakeful.core.durations import format_duration
 from wakeful.core.errors import Mistake
 from wakeful.core.windows import DAYS, Window
+from wakeful.core.wording import nearest, quoted
 from wakeful.fleet import values
-from wakeful.fleet.diagnostics import nearest, quoted
 from wakeful.fleet.keys import BY_NAME, KEYS, Key, Part
 from wakeful.fleet.values import MILLIONTHS, Reader
 

@@ -80,7 +80,9 @@ def _decode_dataclass(kind: Any, value: dict[str, Any]) -> Any:
 
 def write_time(moment: datetime) -> str:
     """RFC 3339, UTC, always with microseconds: texts of one length compare as their instants do."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return f"{moment.isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def read_time(text: str) -> datetime:

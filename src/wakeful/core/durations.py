@@ -7,6 +7,7 @@ import re
 from datetime import timedelta
 
 from wakeful.core.errors import Mistake
+from wakeful.core.wording import quoted
 
 UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 LONGEST = timedelta(days=3_650)
@@ -53,3 +54,12 @@ def format_duration(duration: timedelta) -> str:
         amount, seconds = divmod(seconds, size)
         written += f"{amount}{unit}" if amount else ""
     return written or "0s"
+
+
+def read_duration(written: str) -> timedelta:
+    """As a stranger may have written it: above zero, and nothing absurd."""
+    if written.startswith("-"):
+        raise Mistake(f"expected a duration above zero, found {quoted(written)}", "write it without the minus")
+    if len(written) > 40:
+        raise Mistake(f"expected a duration, found {quoted(written)}", "write it as 45s, 10m, 2h or 1d")
+    return parse_duration(written)

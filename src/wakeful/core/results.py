@@ -78,6 +78,7 @@ def combine(file: Result | None, output: Result | None) -> Result | None:
         error=source.error,
         error_class=source.error_class,
         retry_at=source.retry_at,
+        value=file.value,
     )
 
 
@@ -124,7 +125,13 @@ def _from_file(value: Any) -> Result:
         result = replace(result, usage=_spend(usage.get("usd"), usage.get("tokens")))
     if data.get("error") is not None:
         result = _with_error(result, data["error"])
-    return result
+    kept = data.get("result") if data.get("result") is not None else data.get("value")
+    return result if kept is None else replace(result, value=_kept(kept))
+
+
+def _kept(value: Any) -> str:
+    """A text as it is, everything else as JSON: as what a handler returns is kept."""
+    return _storable(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _with_error(result: Result, value: Any) -> Result:

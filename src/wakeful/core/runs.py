@@ -68,6 +68,8 @@ class Result:
     error: str | None = None
     error_class: ErrorClass | None = None
     retry_at: datetime | None = None
+    # What the work came to, a text or JSON: kept as the result of a task.
+    value: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ class Ending:
     out_of_memory: bool = False
     by: str | None = None
     output: str = ""
+    # The last of what it printed, on whichever stream.
+    printed: str = ""
     result: Result | None = None
     elapsed: timedelta = timedelta()
 
@@ -120,6 +124,9 @@ def says_no_work(text: str) -> bool:
     return False
 
 
+_DECLARED: dict[str, Outcome] = {each.value: each for each in (Outcome.done, Outcome.no_work, Outcome.failed)}
+
+
 def read_outcome(ending: Ending) -> Outcome:
     """The one of four outcomes that an ending amounts to."""
     if ending.by is not None or ending.over_limit is not None:
@@ -130,7 +137,7 @@ def read_outcome(ending: Ending) -> Outcome:
         return Outcome.failed
     declared = ending.result.outcome if ending.result else None
     if declared is not None:
-        return Outcome(declared) if declared in ("done", "no_work", "failed") else Outcome.failed
+        return _DECLARED.get(declared, Outcome.failed)
     if ending.result is not None and (ending.result.error or ending.result.error_class):
         return Outcome.failed
     text = ending.result.summary if ending.result and ending.result.summary else ending.output

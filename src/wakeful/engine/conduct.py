@@ -16,6 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from wakeful.core.errors import Stale
@@ -29,6 +30,8 @@ from wakeful.runners.protocol import Carrier, Found, Held
 from wakeful.store.protocol import Access, Finish, RunRow, Stop, Store
 
 log = logging.getLogger("wakeful.engine")
+
+Relay = Callable[[Callable[[Store, datetime], None]], Awaitable[None]]
 
 # Seconds that what is half done is given when we leave: a turn of the loop, the starts under way.
 PATIENCE = 5.0
@@ -46,9 +49,13 @@ class Conducted:
     epoch: int
     agent: str
     held: Held | None = None
-    # That somebody wanted it ended before there was anything to end.
+    # That somebody wanted it ended before there was anything to end; or tasks of it.
     unheard: Stop | None = None
-    told: set[tuple[str, bool]] = field(default_factory=set)
+    unheard_tasks: list[Stop] = field(default_factory=list)
+    told: set[Stop] = field(default_factory=set)
+    # How many tasks it has, and how many it might have had; None where that is not known.
+    tasks: int | None = None
+    shift: int | None = None
     # Until when it may go on, in seconds since boot; None where there is nobody to fence it from.
     leased_until: float | None = None
     # Whether this engine itself began it, and nobody published anything of it before.
@@ -69,6 +76,10 @@ def mirrored(items: Iterable[Item]) -> dict[tuple[str, str], set[str]]:
         if item.source is not None and item.agent is not None and item.external_id is not None:
             found.setdefault((item.source, item.agent), set()).add(item.external_id)
     return found
+
+
+def _finish(store: Store, end: Finish, now: datetime) -> None:
+    store.finish([end], settle, now)
 
 
 async def nothing_more(conducted: Conducted) -> None:
@@ -103,6 +114,8 @@ class Conductor:
         self._following: set[asyncio.Task[None]] = set()
         self._starting: set[asyncio.Future[None]] = set()
         self._leaving = False
+        # Ends a shift and begins what follows it, in one transaction; set by whoever decides.
+        self.relay: Relay | None = None
 
     @property
     def open(self) -> list[Conducted]:
@@ -114,6 +127,7 @@ class Conductor:
         run = order.run
         shown = mirrored(order.items)
         conducted = Conducted(run.id, run.epoch, run.agent, leased_until=leased_until, fresh=True, shown=shown)
+        conducted.tasks, conducted.shift = len(order.tasks), order.agent.shift
         started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._starting.add(started)
         self._follow(conducted, self._conduct(conducted, order, check, started))
@@ -216,15 +230,21 @@ class Conductor:
         if conducted.taken:
             await held.end(FENCING, at_once=True)
             return
-        if conducted.unheard is not None:
-            await self._pass_on(conducted, conducted.unheard)
+        for stop in (conducted.unheard, *conducted.unheard_tasks):
+            if stop is not None:
+                await self._pass_on(conducted, stop)
+        last: list[TaskEnd] = []
         async for batch in held.batches():
-            await self._settle_tasks(conducted, batch)
+            if held.over:
+                # Told with the end of the whole, in one transaction.
+                last += batch
+            else:
+                await self._settle_tasks(conducted, batch)
         ending = await held.wait()
         if ending.by != VETO:
             await self._looked(conducted)
             await self._published(conducted)
-            await self._settle(conducted, ending)
+            await self._settle(conducted, ending, last)
         elif conducted.unheard is not None:
             await self._settle(conducted, Ending(by=conducted.unheard.by))
         else:
@@ -243,21 +263,22 @@ class Conductor:
 
         await self._insist(verb)
 
-    async def _settle(self, conducted: Conducted, ending: Ending) -> None:
+    async def _settle(self, conducted: Conducted, ending: Ending, tasks: Sequence[TaskEnd] = ()) -> None:
         conducted.over = True
-        end = Finish(run=conducted.run, epoch=conducted.epoch, ending=ending)
+        end = Finish(run=conducted.run, epoch=conducted.epoch, ending=ending, tasks=tuple(tasks))
+        if self.relay is not None and conducted.tasks and (conducted.shift or 0) > 1:
+            try:
+                await self.relay(lambda store, now: _finish(store, end, now))
+                return
+            except Exception as error:
+                # Told by itself, then: whoever else is in the way of what comes next is not in the way of that.
+                log.debug("run %d is ended without what follows it: %s", conducted.run, in_a_line(error))
         await self._insist(lambda store: store.finish([end], settle, self._clock.now()))
 
     async def _settle_tasks(self, conducted: Conducted, batch: list[TaskEnd]) -> None:
-        def verb(store: Store) -> None:
-            for end in batch:
-                try:
-                    store.finish_task(conducted.run, conducted.epoch, end, self._clock.now())
-                except Stale:
-                    # Told before a restart, or no longer held by this run: the store knows better.
-                    continue
-
-        await self._insist(verb)
+        """Of what was told before a restart, or is no longer this run's to do, the store knows better."""
+        run, epoch = conducted.run, conducted.epoch
+        await self._insist(lambda store: store.finish_tasks(run, epoch, batch, self._clock.now()))
 
     async def _insist(self, verb: Callable[[Store], Any]) -> None:
         """A store that is away for a while, or a full disk, must not cost a result."""
@@ -308,20 +329,23 @@ class Conductor:
         stops: list[Stop] = await self._access.read(lambda store: store.stopping(self._node))
         for stop in stops:
             conducted = self._open.get(stop.run)
-            if conducted is not None and (stop.by, stop.at_once) not in conducted.told:
+            if conducted is not None and stop not in conducted.told:
                 await self._pass_on(conducted, stop)
 
     async def _pass_on(self, conducted: Conducted, stop: Stop) -> None:
         if conducted.held is None:
             # A start may take its time. What has not executed never will; what has is told as soon as we hold it.
-            conducted.unheard = stop
-            self._carrier.veto(conducted.run)
+            if stop.task is None or conducted.tasks == 1:
+                conducted.unheard = stop
+                self._carrier.veto(conducted.run)
+            elif stop not in conducted.unheard_tasks:
+                conducted.unheard_tasks.append(stop)
             return
-        conducted.told.add((stop.by, stop.at_once))
+        conducted.told.add(stop)
         try:
-            await conducted.held.end(stop.by, at_once=stop.at_once)
+            await conducted.held.end(stop.by, at_once=stop.at_once, task=stop.task)
         except BaseException:
-            conducted.told.discard((stop.by, stop.at_once))
+            conducted.told.discard(stop)
             raise
 
     async def drained(self) -> None:

@@ -22,6 +22,7 @@ from wakeful.engine.absence import outwait
 from wakeful.engine.clock import LONGEST, Clock
 from wakeful.engine.conduct import PATIENCE, Conductor, nothing_more
 from wakeful.engine.declarations import Declarations
+from wakeful.engine.dropping import Dropping
 from wakeful.engine.holds import OWNER, PauseFile, owner_at
 from wakeful.engine.loop import Claim, Loop
 from wakeful.engine.preparing import Preparing
@@ -34,6 +35,7 @@ from wakeful.engine.telling import Teller
 from wakeful.engine.watching import Watch
 from wakeful.fleet.watch import FleetFile
 from wakeful.runners.protocol import Carrier
+from wakeful.sources.protocol import DropFolder
 from wakeful.store.protocol import Access, RunRow
 
 T = TypeVar("T")
@@ -56,9 +58,10 @@ class Engine:
         url: str = "",
         shared: bool = False,
         sources: Sources = no_sources,
+        drop: DropFolder | None = None,
     ) -> None:
         """`host` and `url` are where this node is, for the others; `shared` is a store with other nodes than this.
-        `sources` are what agents declare to be looked at, with the help of hints."""
+        `sources` are what agents declare to be looked at, with the help of hints; `drop` takes tasks as files."""
         self._access = access
         self._carrier = carrier
         self._clock = clock
@@ -94,6 +97,7 @@ class Engine:
         )
         self._watch.folders(folders, self.nudge)
         retention = Retention(access, carrier, data / "runs", clock, self._retention)
+        dropping = [Lasting(Dropping.name, Dropping(access, drop, self._watch, clock).run)] if drop is not None else []
         among_others = [Lasting(Presence.name, self.presence.run), Lasting(Publishing.name, publishing.run)]
         self._services = Services(
             [
@@ -104,6 +108,7 @@ class Engine:
                 Lasting(Declarations.name, self.declarations.run),
                 Lasting(Loop.name, self.loop.run),
                 Lasting(Retention.name, retention.run),
+                *dropping,
             ]
         )
         self._shared = shared

@@ -28,6 +28,7 @@ from wakeful.engine.conduct import Conductor
 from wakeful.engine.holds import PauseFile
 from wakeful.engine.preparing import Preparing
 from wakeful.engine.presence import ENDLESS, LEASE
+from wakeful.engine.recurring import Recurring
 from wakeful.store.protocol import Access, Due, Finish, Store
 
 log = logging.getLogger("wakeful.engine")
@@ -40,7 +41,7 @@ RESYNC = timedelta(minutes=5)
 MOST_ROUNDS = 50
 # Rest after such a mistake, and between two looks while an agent's CHECK or pull is under way.
 BREATH = timedelta(milliseconds=250)
-# Meanwhile it is looked for runs whose nodes are gone this often.
+# Meanwhile it is looked this often for what recurs, and for runs whose nodes are gone.
 UNSEEN = timedelta(seconds=4)
 
 
@@ -74,6 +75,7 @@ class Loop:
         self._node = node
         self._shared = shared
         self._jumps = Jumps(clock)
+        self._recurring = Recurring(clock)
         self._draining = False
         self._turning = asyncio.Lock()
         self._takings: set[asyncio.Task[Any]] = set()
@@ -87,6 +89,7 @@ class Loop:
         # Why the last turn failed, while the store is away.
         self.away = ""
         access.watch(self.nudge.ring)
+        conductor.relay = self.relay
 
     async def run(self) -> None:
         try:
@@ -159,9 +162,10 @@ class Loop:
         return due.next_at is not None and due.next_at <= now
 
     def _neglected(self) -> bool:
-        """Whether what others left behind has gone unseen for long, because what is due is still being prepared."""
+        """Whether what is no wake has gone unseen for long, because what is due is still being prepared: what others
+        left behind, and what recurs."""
         unseen = self._clock.elapsed() - self._decided_at
-        return self._shared and not self._resigned() and unseen >= UNSEEN.total_seconds()
+        return not self._resigned() and unseen >= UNSEEN.total_seconds()
 
     async def _decide(self, wakes: Sequence[Wake]) -> list[Order]:
         self._decided_at = self._clock.elapsed()
@@ -169,13 +173,30 @@ class Loop:
         def verb(store: Store) -> list[Order]:
             now = self._clock.now()
             store.expire(now)
+            self._recurring.put(store, now, idle=not wakes)
             if self._shared and not self._resigned():
                 self._end_orphans(store, now)
-            if wakes:
-                store.decide(wakes, admit, now)
-            return self._claim(store, now)
+            return self._decide_and_claim(store, wakes, now)
 
         return await self._access.write(verb)
+
+    def _decide_and_claim(self, store: Store, wakes: Sequence[Wake], now: datetime) -> list[Order]:
+        if wakes:
+            store.decide(wakes, admit, now)
+        return self._claim(store, now)
+
+    async def relay(self, end: Callable[[Store, datetime], None]) -> None:
+        """The end of a shift, and in the same transaction what begins in its slot: its worker waits for no turn of
+        ours."""
+        asked, orders = self._clock.elapsed(), list[Order]()
+
+        def verb(store: Store) -> None:
+            now = self._clock.now()
+            end(store, now)
+            wakes = [] if self._draining else [wake for wake in store.ready(now) if wake.cause is Cause.task]
+            orders[:] = self._decide_and_claim(store, wakes, now) if wakes else []
+
+        await self._take(lambda: self._access.write(verb), orders, asked)
 
     def _claim(self, store: Store, now: datetime) -> list[Order]:
         return store.claim(self._node, now, LEASE if self._shared else ENDLESS)
@@ -195,9 +216,12 @@ class Loop:
             # A transaction that is tried again claims again.
             orders[:] = self._claim(store, now)
 
+        return await self._take(lambda: write(claim), orders, asked)
+
+    async def _take(self, write: Callable[[], Awaitable[T]], orders: list[Order], asked: float) -> T:
         async def take() -> T:
             try:
-                answer = await write(claim)
+                answer = await write()
             except Exception:
                 # It may have been written for all that, and then what it claimed is ours.
                 self._missed = bool(orders)

@@ -1,9 +1,15 @@
-"""The log: one line for every state change, with its row's own fields. The events are read, nothing is said twice."""
+"""The log: one line for every state change, with its row's own fields. The events are read, nothing is said twice.
+
+What tasks of one shift came to together, and alike, is one line.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from itertools import groupby
 from typing import Any
 
 from wakeful.core.events import Event, EventKind
@@ -15,6 +21,8 @@ log = logging.getLogger("wakeful.event")
 # A page of events at a time; and a look although nothing was heard.
 PAGE = 500
 LONGEST = timedelta(minutes=5)
+# Seconds that one look waits for what comes next.
+GATHERED = 0.02
 # What is long, and told elsewhere: the whole declaration, the facts that a verdict rests on.
 UNTOLD = frozenset({"body", "facts"})
 
@@ -35,17 +43,30 @@ class Teller:
         while True:
             await self.tell()
             await self._nudge.wait(LONGEST)
+            # What follows close upon it is read with it.
+            await asyncio.sleep(GATHERED)
 
     async def tell(self) -> None:
         """What happened since the last time."""
         while True:
             events = await self._access.read(lambda store: store.events(after=self._last or 0, limit=PAGE))
-            for event in events:
-                log.log(_level(event), "%s", event.kind.value, extra={"fields": fields_of(event)})
+            for event, items in _alike(events):
+                fields = fields_of(event)
+                if len(items) > 1:
+                    del fields["item"]
+                    fields["items"] = items
+                log.log(_level(event), "%s", event.kind.value, extra={"fields": fields})
             if events:
                 self._last = events[-1].id
             if len(events) < PAGE:
                 return
+
+
+def _alike(events: Sequence[Event]) -> Iterator[tuple[Event, list[int | None]]]:
+    """Each; but of those that were told as one, and differ only in what they are about, the first for all of them."""
+    for _, alike in groupby(events, key=lambda event: (event.id, event.fields)):
+        first, *others = alike
+        yield first, [first.item, *(event.item for event in others)]
 
 
 def fields_of(event: Event) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
+from wakeful.core import wording
 from wakeful.core.endpoints import read_endpoint
 from wakeful.core.errors import Mistake
 from wakeful.core.snapshots import SHAPES, is_snapshot, read_snapshot
-from wakeful.fleet import diagnostics
-from wakeful.fleet.diagnostics import nearest
+from wakeful.core.wording import nearest
 from wakeful.fleet.values import environment
 
 # scheme -> (the shape to write, does it name HOST:PORT, its parameters)
@@ -33,7 +33,7 @@ PASSWORD = re.compile(r"((?:password|token)\s*=)[^&]*", re.IGNORECASE)
 
 def quoted(written: str) -> str:
     """Addresses may hold a password, or a token where its name belongs; neither is shown."""
-    return diagnostics.quoted(PASSWORD.sub(r"\1…", USER.sub("//…@", written[:1_000])))
+    return wording.quoted(PASSWORD.sub(r"\1…", USER.sub("//…@", written[:1_000])))
 
 
 def source(written: str) -> str:

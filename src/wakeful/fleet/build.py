@@ -17,11 +17,13 @@ from wakeful.core.agents import LIVE_POLICIES, Agent, Fleet, Limits, RetryPolicy
 from wakeful.core.cadence import Cadence
 from wakeful.core.errors import Mistake
 from wakeful.core.lifecycle import SINGLE
+from wakeful.core.wording import quoted
 from wakeful.fleet.clashes import check_clashes, warn_sessions
-from wakeful.fleet.diagnostics import Notes, quoted
+from wakeful.fleet.diagnostics import Notes
 from wakeful.fleet.folder import Folder
 from wakeful.fleet.keys import BY_NAME, CHOICES, FLEET_BUDGETS, RUNNERS, Part
 from wakeful.fleet.parse import Values, Worth
+from wakeful.fleet.recurring import build_recurring
 from wakeful.fleet.tree import Block, Draft, Entries, Entry, printed_key
 from wakeful.fleet.values import command
 
@@ -63,9 +65,11 @@ class _Build:
         check_clashes(self.draft.agents, self._replicas, self.notes, MOST_AGENTS)
         warn_sessions(self.draft.agents, agents, self.notes)
         self._tell_silent()
+        zone = own.get("timezone", "UTC")
+        recurring = build_recurring(self.draft.recurring, agents, self.notes, self.folder, zone)
         if self.notes.errors or self.folder.errors:
             return None
-        return Fleet(agents=tuple(agents), **own)
+        return Fleet(agents=tuple(agents), recurrences=recurring, **own)
 
     def _declared(self) -> Fields:
         """What the fleet says of itself; what it says for its agents is kept as defaults."""

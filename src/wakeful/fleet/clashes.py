@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wakeful.core.agents import Agent, Runner
-from wakeful.fleet.diagnostics import Notes, quoted
-from wakeful.fleet.names import LONGEST_NAME
+from wakeful.core.names import LONGEST_NAME
+from wakeful.core.wording import quoted
+from wakeful.fleet.diagnostics import Notes
 from wakeful.fleet.tree import Block
 
 

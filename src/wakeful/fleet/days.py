@@ -18,10 +18,11 @@ from typing import cast
 from wakeful.core.cron import Schedule, parse_schedule
 from wakeful.core.errors import Mistake
 from wakeful.core.lifecycle import Kind, Lifecycle, State
+from wakeful.core.names import read_name
 from wakeful.core.windows import Window, parse_window
-from wakeful.fleet.diagnostics import Notes, Place, quoted
+from wakeful.core.wording import quoted
+from wakeful.fleet.diagnostics import Notes, Place
 from wakeful.fleet.keys import ADVISORY, BY_NAME, LIFECYCLE_KEYWORDS, ORG_OWN, STATE_KEYS
-from wakeful.fleet.names import read_name
 from wakeful.fleet.org import Outline, Section
 from wakeful.fleet.tree import Scalar, canonical, distinct, printed_key
 from wakeful.fleet.values import count, duration

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Protocol
 
 from wakeful.core.errors import Mistake
+from wakeful.core.wording import nearest
 
-LONGEST_SHOWN = 60
 LONGEST_REASON = 400
 MOST_NOTES = 1_000
 LONGEST_GUESS = 64
@@ -95,19 +94,6 @@ class Notes:
         if len(self._kept) == MOST_NOTES:
             reason, remedy = f"more than {MOST_NOTES} mistakes", "mend these first"
         self._kept.append(Diagnostic(self.file, place.line, place.column, severity, clipped(reason), clipped(remedy)))
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    # Guesses ignore case, or `europe/berlin` would be nearer to any lower-case word than to Europe/Berlin.
-    by_folded = {candidate.casefold(): candidate for candidate in known}
-    close = get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=0.6)
-    return by_folded[close[0]] if close else None
-
-
-def quoted(text: str) -> str:
-    """A value as it is shown in a reason: escaped, and short."""
-    short = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
-    return repr(short)
 
 
 def printable(text: str) -> str:

@@ -1,4 +1,5 @@
-"""From the tree of either spelling to one draft: which keys are declared, by the fleet and by each agent.
+"""From the tree of either spelling to one draft: which keys are declared, by the fleet, by each
+agent and by each recurring task.
 
 Laws: an unknown key is an error with the nearest known one; a key in the wrong place is told where it belongs;
 a key of another system that means nothing here is accepted with a warning.
@@ -7,18 +8,22 @@ a key of another system that means nothing here is accepted with a warning.
 from __future__ import annotations
 
 from wakeful.core.errors import Mistake
+from wakeful.core.names import read_name
+from wakeful.core.wording import quoted
 from wakeful.fleet import pulse
-from wakeful.fleet.diagnostics import Notes, Place, quoted
+from wakeful.fleet.diagnostics import Notes, Place
 from wakeful.fleet.keys import (
     ADVISORY,
     AGENT_KEYS,
     BY_NAME,
     FLEET_ONLY,
     LIFECYCLE_KEYWORDS,
+    MARK,
     ORG_OWN,
     STATE_KEYS,
+    TASK_BY_NAME,
+    TASK_ONLY,
 )
-from wakeful.fleet.names import read_name
 from wakeful.fleet.org import Outline
 from wakeful.fleet.tree import (
     Block,
@@ -40,7 +45,10 @@ def from_outline(outline: Outline, notes: Notes) -> Draft:
     keywords = [pair for pair in outline.keywords if canonical(pair[0].text) not in ORG_OWN]
     draft = Draft(fleet=_gather(keywords, notes, fleet=True, yaml=False))
     for section in outline.sections:
-        _add(draft, section.title, section.pairs, notes, yaml=False)
+        if section.recurs:
+            _add_task(draft, section.title, section.pairs, notes, yaml=False, text=section.text)
+        else:
+            _add(draft, section.title, section.pairs, notes, yaml=False)
     _check_names(draft, notes)
     if not draft.agents:
         notes.error(draft.place, "the fleet has no agents", "add a heading such as * wren")
@@ -49,31 +57,60 @@ def from_outline(outline: Outline, notes: Notes) -> Draft:
 
 def from_mapping(mapping: Mapping, notes: Notes, folder: str) -> Draft:
     """`folder` names the one agent of a pulse-driven `config.yml`, which has no `agents:`."""
-    pairs = [pair for pair in mapping.pairs if canonical(pair[0].text) != "AGENTS"]
-    agents = [pair for pair in mapping.pairs if canonical(pair[0].text) == "AGENTS"]
+    pairs = [pair for pair in mapping.pairs if canonical(pair[0].text) not in ("AGENTS", "RECURRING")]
+    agents = _below("agents", mapping, notes)
     draft = Draft(fleet=_gather(pairs, notes, fleet=True, yaml=True), place=Place(mapping.line, mapping.column))
-    for key, _ in agents[1:]:
-        notes.error(key, f"agents stands twice, first on line {agents[0][0].line}", "keep one of them")
-    if agents:
-        _agents(draft, agents[0], notes)
+    if agents is not None:
+        _agents(draft, agents, notes)
     elif any(pulse.is_pulse(canonical(key.text)) for key, _ in pairs):
         _lone_agent(draft, mapping, folder, notes)
     else:
         notes.error(draft.place, "the fleet has no agents", "add agents: with one name below it")
+    recurring = _below("recurring", mapping, notes)
+    if recurring is not None:
+        _recurring(draft, recurring, notes)
     _check_names(draft, notes)
     return draft
 
 
-def _agents(draft: Draft, pair: Pair, notes: Notes) -> None:
+def _below(name: str, mapping: Mapping, notes: Notes) -> Pair | None:
+    found = [pair for pair in mapping.pairs if canonical(pair[0].text) == name.upper()]
+    for key, _ in found[1:]:
+        notes.error(key, f"{name} stands twice, first on line {found[0][0].line}", "keep one of them")
+    return found[0] if found else None
+
+
+def _by_name(pair: Pair, what: str, notes: Notes) -> Mapping | None:
     key, value = pair
-    if not isinstance(value, Mapping):
-        nothing = isinstance(value, Scalar) and value.empty
-        found = "nothing" if nothing else described(value)
-        notes.error(
-            key if nothing else value,
-            f"agents: expected a mapping by name, found {found}",
-            "write each agent as name: and its keys below it",
-        )
+    if isinstance(value, Mapping):
+        return value
+    nothing = isinstance(value, Scalar) and value.empty
+    found = "nothing" if nothing else described(value)
+    notes.error(
+        key if nothing else value,
+        f"{key.text}: expected a mapping by name, found {found}",
+        f"write each {what} as name: and its keys below it",
+    )
+    return None
+
+
+def _recurring(draft: Draft, pair: Pair, notes: Notes) -> None:
+    value = _by_name(pair, "task", notes)
+    for name, body in value.pairs if value is not None else ():
+        if isinstance(body, Mapping):
+            _add_task(draft, name, body.pairs, notes, yaml=True)
+        else:
+            notes.error(
+                body,
+                f"{quoted(name.text)}: expected the keys of a recurring task, found {described(body)}",
+                "write key: value",
+            )
+
+
+def _agents(draft: Draft, pair: Pair, notes: Notes) -> None:
+    key = pair[0]
+    value = _by_name(pair, "agent", notes)
+    if value is None:
         return
     if not value.pairs:
         notes.error(key, "the fleet has no agents", "add one name below agents:")
@@ -111,14 +148,41 @@ def _add(draft: Draft, name: Scalar, pairs: list[Pair] | tuple[Pair, ...], notes
     draft.agents.append(Block(name, entries))
 
 
+def _add_task(
+    draft: Draft, name: Scalar, pairs: list[Pair] | tuple[Pair, ...], notes: Notes, *, yaml: bool, text: str = ""
+) -> None:
+    entries: Entries = {}
+    for key_name, key, value in distinct(pairs, notes):
+        if key_name in TASK_BY_NAME:
+            entries[key_name] = Entry(key_name, key, value)
+            continue
+        written = printed_key(key)
+        if key_name in BY_NAME:
+            whom = "the fleet" if key_name in FLEET_ONLY else "an agent"
+            notes.error(key, f"{written} belongs to {whom}, not to a recurring task", "remove it")
+            continue
+        near = notes.nearest(key_name, TASK_BY_NAME)
+        spelled = near.lower().replace("-", "_") if near and yaml else near
+        remedy = f"did you mean {spelled}?" if near else f"known are {', '.join(TASK_BY_NAME)}"
+        notes.error(key, f"unknown key {written} of a recurring task", remedy)
+    try:
+        read_name(name.text, "a recurring task")
+    except Mistake as mistake:
+        notes.mistake(name, mistake)
+    draft.recurring.append(Block(name, entries, text))
+
+
 def _check_names(draft: Draft, notes: Notes) -> None:
+    """Agents and recurring tasks share the headings of one file, and so their names."""
     seen: dict[str, int] = {}
-    for block in draft.agents:
+    tasks = {id(block) for block in draft.recurring}
+    for block in sorted([*draft.agents, *draft.recurring], key=lambda block: (block.name.line, block.name.column)):
         name = block.name.text.lower()
         if name in seen and name:
+            what = "recurring task" if id(block) in tasks else "agent"
             notes.error(
                 block.name,
-                f"a second agent {quoted(name)}, first on line {seen[name]}",
+                f"a second {what} {quoted(name)}, first on line {seen[name]}",
                 "give it another name",
             )
         seen.setdefault(name, block.name.line)
@@ -153,11 +217,14 @@ def _strange(name: str, key: Scalar, value: Raw, notes: Notes, *, fleet: bool, y
         notes.error(key, f"{written} belongs to the fleet, not to an agent", f"write it {place}")
     elif name in STATE_KEYS or name in LIFECYCLE_KEYWORDS:
         notes.error(key, f"{written} belongs to a lifecycle, not to a fleet", "move it to the file named by LIFECYCLE")
+    elif name in TASK_ONLY and not fleet:
+        how = "write it below recurring:" if yaml else f"add :{MARK}: to make this one"
+        notes.error(key, f"{written} belongs to a recurring task, not to an agent", f"{how}, or remove it")
     else:
         known = [
             *(BY_NAME if fleet else AGENT_KEYS),
             *(pulse.PULSE if yaml else ()),
-            *(["AGENTS"] if yaml and fleet else []),
+            *(["AGENTS", "RECURRING"] if yaml and fleet else []),
         ]
         near = notes.nearest(name, known)
         spelled = near.lower().replace("-", "_") if near and yaml else near

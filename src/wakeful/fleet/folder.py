@@ -11,8 +11,9 @@ import stat
 
 from wakeful.core.errors import Mistake
 from wakeful.core.lifecycle import Lifecycle
+from wakeful.core.wording import quoted
 from wakeful.fleet.days import build_lifecycle
-from wakeful.fleet.diagnostics import Diagnostic, Notes, quoted
+from wakeful.fleet.diagnostics import Diagnostic, Notes
 from wakeful.fleet.keys import Kept, Key, is_key
 from wakeful.fleet.org import parse_org
 from wakeful.fleet.reading import LIFECYCLE_LIMIT, Traces, failure, read_text

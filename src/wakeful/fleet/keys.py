@@ -27,6 +27,7 @@ class Part(StrEnum):
     lifecycle = "lifecycle"
     roles = "roles"
     replicas = "replicas"
+    task = "task"
 
 
 class Kept(StrEnum):
@@ -120,6 +121,27 @@ FLEET_BUDGETS = {"BUDGET-USD": "fleet_usd_per_day", "BUDGET-TOKENS": "fleet_toke
 RUNNERS = ("RUN", "HANDLER", "URL", "TMUX")
 CHOICES = (RUNNERS, ("INTERVAL", "SCHEDULE"))
 
+# What makes a heading a recurring task, and not an agent.
+MARK = "TASK"
+TASK_KEYS = (
+    Key(MARK, values.text, Part.task, "title", may_be_empty=True),
+    Key("SCHEDULE", parse_schedule, Part.task, "schedule"),
+    Key("AGENT", values.agent, Part.task, "agent"),
+    Key("ROLE", values.role, Part.task, "role"),
+    Key("DESCRIPTION", values.text, Part.task, "description"),
+    Key("PAYLOAD", values.payload, Part.task, "payload"),
+    Key("PRIORITY", values.priority, Part.task, "priority"),
+    Key("TAGS", values.text, Part.task, "tags", split=WORDS),
+    Key("KEY", values.causal_key, Part.task, "key"),
+    Key("MAX-RETRIES", values.count(0, 1_000), Part.task, "max_retries"),
+    Key("TIMEOUT", values.duration, Part.task, "timeout"),
+    Key("OVERLAP", values.overlap, Part.task, "overlap"),
+    Key("TIMEZONE", values.zone, Part.task, "timezone"),
+)
+TASK_BY_NAME = {key.name: key for key in TASK_KEYS}
+# What only a recurring task may say.
+TASK_ONLY = frozenset(TASK_BY_NAME) - set(BY_NAME)
+
 STATE_KEYS = ("KIND", "REPEAT", "NEXT", "MIN-INTERVAL", "WHEN")
 LIFECYCLE_KEYWORDS = ("START", "TITLE")
 
@@ -138,4 +160,4 @@ ORG_OWN = frozenset(
 
 def is_key(name: str) -> bool:
     """Whether a canonical name means something in a fleet or in a lifecycle."""
-    return name in BY_NAME or name in STATE_KEYS or name in LIFECYCLE_KEYWORDS or name in ADVISORY
+    return name in BY_NAME or name == MARK or name in STATE_KEYS or name in LIFECYCLE_KEYWORDS or name in ADVISORY

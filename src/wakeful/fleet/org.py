@@ -1,10 +1,10 @@
 """The small org grammar of fleets and lifecycles, read line by line with every place kept.
 
     #+KEY: value            a keyword of the whole file
-    * name                  an agent or a state; deeper headings are notes
+    * name                  an agent, a recurring task or a state; deeper headings are notes
     :PROPERTIES:            its drawer: one `:KEY: value` on a line
     :END:
-    # comment               ignored, like all prose below a heading
+    # comment               ignored, like all prose but that below a recurring task, which describes it
 
 Laws: one pass, linear in the length of the file; nothing that looks like a declaration is dropped in silence.
 """
@@ -15,7 +15,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from wakeful.fleet.diagnostics import Notes, nearest, quoted
+from wakeful.core.wording import nearest, quoted
+from wakeful.fleet.diagnostics import Notes
+from wakeful.fleet.keys import MARK, TASK_BY_NAME
 from wakeful.fleet.tree import Pair, Scalar, canonical, printed_key
 
 HEADING = re.compile(r"(\*+)(?:[ \t]+(.*))?")
@@ -23,16 +25,23 @@ KEYWORD = re.compile(r"[ \t]*#\+([^\s:]+):[ \t]*(.*)")
 BARE_KEYWORD = re.compile(r"[ \t]*#\+([^\s:]+)(?:\s.*)?")
 PROPERTY = re.compile(r"[ \t]*:([^\s:]+):(?:[ \t]+(.*))?")
 GLUED_HEADING = re.compile(r"\*([a-z0-9][a-z0-9_-]{0,62})")
+COMMENT = re.compile(r"[ \t]*#(?:[ \t]|$)")
 FOREIGN_DRAWERS = frozenset({"LOGBOOK", "CLOCK", "NOTES", "RESULTS"})
 
 
 @dataclass(slots=True)
 class Section:
-    """One heading with the properties of its drawer."""
+    """One heading with the properties of its drawer; of a recurring task also the lines below that."""
 
     title: Scalar
     pairs: list[Pair] = field(default_factory=list)
     drawers: int = 0
+    recurs: bool = False
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines).strip("\n")
 
 
 @dataclass(slots=True)
@@ -62,6 +71,8 @@ class _Parser:
         self.strays: list[Scalar] = []
 
     def read(self, number: int, line: str) -> None:
+        if self.section is not None and self.section.recurs and self.drawer is None:
+            self.describe(line)
         if not line:
             return
         if line[0] == "*" and (found := HEADING.fullmatch(line)):
@@ -71,6 +82,17 @@ class _Parser:
             self.inside(number, line)
         else:
             self.outside(number, line)
+
+    def describe(self, line: str) -> None:
+        """Everything below the drawer of a recurring task, but for comments; a heading of one star ends it."""
+        assert self.section is not None
+        if not COMMENT.match(line) and not line.startswith(("* ", "*\t")) and line != "*":
+            self.section.lines.append(line)
+
+    def means(self, name: str) -> bool:
+        """Whether a key means something where we are."""
+        recurs = self.section is not None and self.section.recurs
+        return self.known(name) or (recurs and name in TASK_BY_NAME)
 
     def heading(self, number: int, line: str, found: re.Match[str]) -> None:
         self.deep = len(found[1]) > 1
@@ -114,7 +136,7 @@ class _Parser:
         elif alone and not self.known(name) and nearest(name, ["PROPERTIES"]) and len(name) > 6:
             self.notes.error(key, f"unknown drawer {quoted(found[0].strip())}", "write :PROPERTIES:")
             self.open_drawer(Scalar("PROPERTIES", key.line, key.column))
-        elif self.known(name):
+        elif self.means(name):
             advice = "move it between :PROPERTIES: and :END:" if self.section else f"write #+{name}: value"
             self.notes.error(key, f"{printed_key(key)} stands outside a drawer", advice)
 
@@ -163,6 +185,7 @@ class _Parser:
                 )
         elif self.section is not None:
             self.section.pairs.append((key, value))
+            self.section.recurs |= canonical(key.text) == MARK
 
     def close_drawer(self, *, ended: bool) -> None:
         if self.drawer is not None and not ended:

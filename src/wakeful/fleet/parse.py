@@ -6,7 +6,7 @@ Law: equal text under one key is read once; a fleet of many agents says the same
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from wakeful.core.errors import Mistake
 from wakeful.fleet.diagnostics import Notes
@@ -19,8 +19,9 @@ EMPTY = re.compile(r"\s*")
 
 
 class Worth:
-    def __init__(self, notes: Notes, folder: Folder) -> None:
+    def __init__(self, notes: Notes, folder: Folder, keys: Mapping[str, Key] = BY_NAME) -> None:
         self.notes = notes
+        self.keys = keys
         self.folder = folder
         self._read: dict[tuple[str, str], object] = {}
 
@@ -42,7 +43,7 @@ class Worth:
         return self._read.get((entry.name, entry.value.text))
 
     def _fresh(self, entry: Entry) -> object | None:
-        key, value = BY_NAME[entry.name], entry.value
+        key, value = self.keys[entry.name], entry.value
         if isinstance(value, Scalar) and value.empty:
             if key.may_be_empty:
                 return ""

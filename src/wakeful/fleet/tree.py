@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from wakeful.fleet.diagnostics import Notes, Place, quoted
+from wakeful.core.wording import quoted
+from wakeful.fleet.diagnostics import Notes, Place
 
 NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
@@ -60,10 +61,11 @@ Entries = dict[str, Entry]
 
 @dataclass(slots=True)
 class Block:
-    """One agent as declared."""
+    """One agent, or one recurring task, as declared; `text` is what stands below a task's heading."""
 
     name: Scalar
     entries: Entries = field(default_factory=dict)
+    text: str = ""
 
 
 @dataclass(slots=True)
@@ -72,6 +74,7 @@ class Draft:
 
     fleet: Entries = field(default_factory=dict)
     agents: list[Block] = field(default_factory=list)
+    recurring: list[Block] = field(default_factory=list)
     place: Place = field(default_factory=Place)
 
 

@@ -6,18 +6,23 @@ it found and what to write instead. No reader guesses a unit, a zone or a spelli
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from functools import cache
 
-from wakeful.core.durations import parse_duration
+from wakeful.core.durations import read_duration
 from wakeful.core.errors import Mistake
+from wakeful.core.items import Priority, read_priority
+from wakeful.core.moments import read_instant
+from wakeful.core.names import read_name
+from wakeful.core.recurrences import Overlap
+from wakeful.core.tasks import read_key, write_payload
 from wakeful.core.windows import Window, parse_window
-from wakeful.fleet.diagnostics import nearest, quoted
-from wakeful.fleet.names import read_name
+from wakeful.core.wording import nearest, quoted
 
 Reader = Callable[[str], object]
 
@@ -68,13 +73,8 @@ def count(least: int, most: int) -> Reader:
     return read
 
 
-def duration(written: str) -> timedelta:
-    """Above zero."""
-    if written.startswith("-"):
-        raise Mistake(f"expected a duration above zero, found {quoted(written)}", "write it without the minus")
-    if len(written) > 40:
-        raise Mistake(f"expected a duration, found {quoted(written)}", "write it as 45s, 10m, 2h or 1d")
-    return parse_duration(written)
+duration = read_duration
+instant = read_instant
 
 
 def duration_or_zero(written: str) -> timedelta:
@@ -183,6 +183,34 @@ def role(written: str) -> str:
     return read_name(written, "a role")
 
 
+def agent(written: str) -> str:
+    return read_name(written, "an agent")
+
+
+def priority(written: str) -> Priority:
+    return read_priority(written)
+
+
+def overlap(written: str) -> Overlap:
+    if written not in list(Overlap):
+        raise Mistake(f"unknown overlap {quoted(written)}", f"use {' or '.join(Overlap)}")
+    return Overlap(written)
+
+
+def causal_key(written: str) -> str:
+    return read_key(written, "a causal key")
+
+
+def payload(written: str) -> str:
+    """JSON, kept as text."""
+    try:
+        return write_payload(json.loads(written)) or "null"
+    except RecursionError:
+        raise Mistake("the JSON is nested too deeply", "make it flatter") from None
+    except ValueError:
+        raise Mistake(f"expected JSON, found {quoted(written)}", 'write it as {"page": 3}') from None
+
+
 def grant(written: str) -> str:
     if written not in GRANTS:
         raise Mistake(f"unknown grant {quoted(written)}", f"use {' or '.join(GRANTS)}")
@@ -196,18 +224,6 @@ def zone(written: str) -> str:
             f"unknown time zone {quoted(written)}", f"did you mean {near}?" if near else "write Europe/Berlin"
         )
     return written
-
-
-def instant(written: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(written)
-    except ValueError:
-        raise Mistake(f"expected an instant, found {quoted(written)}", "write it as 2026-12-24T18:00Z") from None
-    if moment.tzinfo is None:
-        raise Mistake(f"{quoted(written)} does not say its time zone", "end it with Z or with +01:00")
-    if not 1970 <= moment.year < 9999:
-        raise Mistake(f"expected a year from 1970 to 9998, found {quoted(written)}", "mend the year")
-    return moment.astimezone(UTC)
 
 
 def window(written: str) -> Window:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from wakeful.fleet.diagnostics import Notes, Place, quoted
+from wakeful.core.wording import quoted
+from wakeful.fleet.diagnostics import Notes, Place
 from wakeful.fleet.tree import Mapping, Raw, Scalar, Sequence
 
 DEEPEST = 16

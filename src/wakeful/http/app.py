@@ -25,6 +25,7 @@ from wakeful.http.errors import Problem
 from wakeful.http.live import Live
 from wakeful.http.routes import health, operations, streams
 from wakeful.http.schemas import FORMS, LIVE, Told
+from wakeful.http.straight import Straight
 
 if TYPE_CHECKING:
     from wakeful.control.control import Control
@@ -50,6 +51,7 @@ def build(
     )
     app.state.leaving = asyncio.Event()
     authority = Authority(keys, control, Failures(clock))
+    app.add_middleware(Straight, control=control)
     app.add_middleware(Entry, authority=authority, hosts=hosts, sick=sick)
     app.include_router(health(control))
     app.include_router(streams(Live(control, authority, app.state.leaving)))

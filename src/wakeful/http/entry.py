@@ -21,7 +21,7 @@ from wakeful.http.errors import INTERNAL, Problem, Refused, problem_of
 log = logging.getLogger(__name__)
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-BODY_LIMIT = 1_000_000
+BODY_LIMIT = 1_048_576
 CALLER = "wakeful.caller"
 
 _ALWAYS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
@@ -109,7 +109,7 @@ class Entry:
             more = message.get("more_body", False)
             if len(body) > self._body_limit:
                 raise self._too_large()
-        return _replay(bytes(body), receive)
+        return replay(bytes(body), receive)
 
     def _too_large(self) -> Refused:
         detail = f"a body may have {self._body_limit} bytes"
@@ -126,7 +126,7 @@ def _values(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def replay(body: bytes, receive: Receive) -> Receive:
     told = False
 
     async def again() -> Message:

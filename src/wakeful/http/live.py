@@ -13,6 +13,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.responses import StreamingResponse
@@ -94,9 +95,10 @@ class Live:
                     await self._rest(LOOK_AT_EVENTS, change)
             finally:
                 change.cancel()
-            for event in page["items"]:
+            for event, then in zip_longest(page["items"], page["items"][1:]):
                 after = event["id"]
-                yield _frame(event["kind"], event, after)
+                # Several may share an id: whoever is cut off among them is given all of them again.
+                yield _frame(event["kind"], event, after if then is None or then["id"] != after else None)
             if page["items"]:
                 quiet = 0.0
                 await self._rest(LULL)
@@ -133,5 +135,6 @@ def _answer(pieces: AsyncIterator[bytes]) -> StreamingResponse:
     return StreamingResponse(pieces, media_type="text/event-stream")
 
 
-def _frame(event: str, data: dict[str, Any], at: int) -> bytes:
-    return f"id: {at}\nevent: {event}\ndata: {json.dumps(data)}\n\n".encode()
+def _frame(event: str, data: dict[str, Any], at: int | None) -> bytes:
+    place = "" if at is None else f"id: {at}\n"
+    return f"{place}event: {event}\ndata: {json.dumps(data)}\n\n".encode()

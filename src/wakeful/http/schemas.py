@@ -135,11 +135,42 @@ class Stream(Query):
     kinds: Words | None = None
 
 
-class Tasks(Query):
+class CountTasks(Query):
     agent: Name | None = None
-    state: str | None = None
+    role: Name | None = None
+    state: Words | None = None
+    tag: Name | None = None
+    causal_key: Key | None = None
+    source: Name | None = None
+    priority: str | None = None
+    text: Name | None = None
+
+
+class Tasks(CountTasks):
     after: Cursor = 0
+    before: Number | None = None
     limit: Page = 100
+
+
+class Dead(Query):
+    agent: Name | None = None
+    role: Name | None = None
+    tag: Name | None = None
+    causal_key: Key | None = None
+    source: Name | None = None
+    priority: str | None = None
+    text: Name | None = None
+    after: Cursor = 0
+    before: Number | None = None
+    limit: Page = 100
+
+
+class KeyedTask(Query):
+    message_id: Key
+
+
+class Steps(Query):
+    task: Number | None = None
 
 
 # -- bodies -------------------------------------------------------------------------------------------------------
@@ -215,13 +246,54 @@ class AddTask(Body):
     tags: list[str] | None = None
     key: Key | None = None
     causal_key: Key | None = None
-    depends_on: list[Number] | None = None
+    depends_on: list[Number | Key] | None = None
     not_before: str | None = None
     max_retries: Annotated[int, Field(ge=0, le=1000)] | None = None
+    timeout: str | None = None
 
 
-class Reload(Body):
-    pass
+class AddTasks(Body):
+    """Each is read by the operation itself, which says which of them is wrong."""
+
+    tasks: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=1000)]
+
+
+class ChangeTasks(Body):
+    change: str
+    tasks: Annotated[list[Number], Field(min_length=1, max_length=500)] | None = None
+    all: bool = False
+    agent: Name | None = None
+    role: Name | None = None
+    state: list[Name] | None = None
+    tag: Name | None = None
+    causal_key: Key | None = None
+    source: Name | None = None
+    priority: str | None = None
+    text: Name | None = None
+    reason: str = ""
+    result: str | None = None
+    after: Cursor = 0
+    until: Number | None = None
+    limit: Annotated[int, Field(ge=1, le=500)] = 500
+
+
+class Reasoned(Body):
+    reason: str = ""
+
+
+class CompleteTask(Body):
+    result: str | None = None
+
+
+class Bare(Body):
+    """Nothing is to be said."""
+
+
+class SaveStep(Body):
+    name: Key
+    result: JsonValue = None
+    begun: bool = False
+    task: Number | None = None
 
 
 class Stop(Body):
@@ -281,9 +353,23 @@ FORMS: dict[str, Form] = {
     "run": Form(Run, _WAKE),
     "add_task": Form(AddTask, (201,)),
     "tasks": Form(Tasks),
+    "add_tasks": Form(AddTasks, (201,)),
+    "count_tasks": Form(CountTasks),
+    "keyed_task": Form(KeyedTask),
+    "change_tasks": Form(ChangeTasks),
     "task": Form(Nothing),
+    "cancel_task": Form(Reasoned),
+    "retry_task": Form(Bare),
+    "complete_task": Form(CompleteTask),
+    "fail_task": Form(Reasoned),
+    "remove_task": Form(Bare),
+    "dead": Form(Dead),
+    "replay": Form(Bare),
+    "discard": Form(Bare),
+    "steps": Form(Steps),
+    "save_step": Form(SaveStep),
     "nodes": Form(Nothing),
-    "reload": Form(Reload),
+    "reload": Form(Bare),
     "stop": Form(Stop, (202,)),
     "backup": Form(Backup),
 }

@@ -53,8 +53,8 @@ _ANSWER = """\
 - Done: exit 0; what you print is kept as your answer.
 - Failed: exit with anything else than 0.
 - To say more, write JSON to the file that $WAKEFUL_RESULT names; it is believed before what you print:
-  {"outcome": "done", "summary": "what you did", "usage": {"tokens": 1200, "usd": 0.04}}
-  with outcome done, no_work or failed, and where something went wrong
+  {"outcome": "done", "summary": "what you did", "result": {"any": "JSON"}, "usage": {"tokens": 1200, "usd": 0.04}}
+  with outcome done, no_work or failed; result is kept as that of a task. Where something went wrong,
   "error": {"class": "quota", "message": "what happened", "retry_at": "2026-03-02T12:00:00Z"}
   with class quota (tried again at retry_at), auth or config (a person has to look), or any other word.
 - The same briefing as JSON is in the file that $WAKEFUL_BRIEFING names."""
@@ -122,7 +122,8 @@ def _fence(order: Order, definition: str | None, told: str) -> str:
     if order.wake is not None:
         written += [order.wake.reason, order.wake.sender]
     for item in (*order.items, *order.tasks):
-        written += [item.subject, item.body, item.sender, item.source, item.key, item.error, _metadata_line(item)]
+        written += [item.subject, item.body, item.payload, item.sender, item.source, item.key, item.error]
+        written.append(_metadata_line(item))
     longest = max((_longest_row(text) for text in written if text), default=0)
     return "~" * min(max(SHORTEST_FENCE, longest + 1), LONGEST_FENCE)
 
@@ -248,9 +249,15 @@ def wakes_left(order: Order) -> int:
 
 def _about_task(order: Order, task: Item, fence: str) -> str:
     attempt, most = attempts(order, task)
-    facts = [*_facts(task), ("attempt", f"{attempt} of {most}"), ("title", _quoted(task.subject))]
+    facts = [
+        *_facts(task),
+        ("tags", _quoted(", ".join(task.tags)) if task.tags else None),
+        ("attempt", f"{attempt} of {most}"),
+        ("title", _quoted(task.subject)),
+    ]
+    payload = f"\n\nIts payload, as JSON:\n\n{_fenced(task.payload, fence)}" if task.payload is not None else ""
     failed = f"\n\nThe attempt before this one failed:\n\n{_fenced(task.error, fence)}" if task.error else ""
-    return f"## Task {task.id}\n\n{_lines(facts)}\n\n{_fenced(task.body, fence)}{failed}"
+    return f"## Task {task.id}\n\n{_lines(facts)}\n\n{_fenced(task.body, fence)}{payload}{failed}"
 
 
 def _facts(item: Item) -> list[tuple[str, str | None]]:
@@ -316,16 +323,17 @@ def briefing_data(order: Order, definition: str | None, check: Any = None) -> di
 
 
 def _item(item: Item) -> dict[str, Any]:
+    # The names of closed vocabularies are texts themselves: asked for their value, they take longer than all the rest.
     return {
         "id": item.id,
-        "kind": item.kind.value,
+        "kind": item.kind,
         "from": item.sender,
-        "origin": item.origin.value,
+        "origin": item.origin,
         "trust": TRUST[item.origin],
         "source": item.source,
         "external_id": item.external_id,
-        "type": item.type.value,
-        "priority": item.priority.value,
+        "type": item.type,
+        "priority": item.priority,
         "key": item.key,
         "subject": item.subject,
         "body": item.body,
@@ -340,6 +348,28 @@ def _message(item: Item) -> dict[str, Any]:
 
 def _task(order: Order, task: Item) -> dict[str, Any]:
     attempt, most = attempts(order, task)
-    whole = _item(task)
-    title = whole.pop("subject")
-    return {**whole, "title": title, "role": task.role, "attempt": {"number": attempt, "of": most}, "error": task.error}
+    told = {
+        "id": task.id,
+        "kind": task.kind,
+        "from": task.sender,
+        "origin": task.origin,
+        "trust": TRUST[task.origin],
+        "source": task.source,
+        "external_id": task.external_id,
+        "type": task.type,
+        "priority": task.priority,
+        "key": task.key,
+        "body": task.body,
+        "unanswered": task.unanswered,
+        "created_at": write_time(task.created_at),
+        "title": task.subject,
+        "description": task.body,
+        "role": task.role,
+        "tags": task.tags,
+        "timeout": None if task.timeout is None else task.timeout.total_seconds(),
+        "attempt": {"number": attempt, "of": most},
+        "error": task.error,
+    }
+    if task.payload is not None:
+        told["payload"] = json.loads(task.payload)
+    return told

@@ -63,6 +63,10 @@ class Concluded:
     def run(self) -> int:
         return self._run
 
+    @property
+    def over(self) -> bool:
+        return True
+
     async def wait(self) -> Ending:
         return self._ending
 
@@ -70,7 +74,7 @@ class Concluded:
         for batch in NO_BATCHES:
             yield batch
 
-    async def end(self, by: str, *, at_once: bool = False) -> None:
+    async def end(self, by: str, *, at_once: bool = False, task: int | None = None) -> None:
         return
 
     def extend(self, until: float) -> None:
@@ -104,6 +108,7 @@ class Carrier:
         self._processes = ProcessRunner()
         self._functions = FunctionRunner(self._processes, self._data / "workers", link)
         self._carrying: set[int] = set()
+        self._befores: dict[str, tuple[Agent, str, dict[str, str]]] = {}
         self._beginning: dict[int, HeldShift] = {}
         self._checks = Checks(self._processes, self._data / "checks", check_limit)
         self._trees = Trees(base, pull_limit)
@@ -235,8 +240,8 @@ class Carrier:
             "epoch": run.epoch,
             "folder": folder,
             "workdir": workdir,
-            "environment": build_environment(order, self._around, url=self._url(), token=token, folder=folder),
-            "wall_clock": agent.wall_clock(run.subject),
+            "environment": build_environment(order, self._before(agent), token=token, folder=folder),
+            "wall_clock": _limit(order),
             "grace": agent.kill_grace,
             "leased_until": leased_until,
             "fence": self._fence,
@@ -258,6 +263,14 @@ class Carrier:
             with suppress(FileExistsError):
                 os.symlink(tree.path, folder / TREE)
         return made
+
+    def _before(self, agent: Agent) -> dict[str, str]:
+        """What is the same for all runs of an agent, as long as it is declared as it is."""
+        url = self._url()
+        known = self._befores.get(agent.name)
+        if known is None or known[0] is not agent or known[1] != url:
+            known = self._befores[agent.name] = (agent, url, before_a_run(agent, self._around, url=url))
+        return known[2]
 
     def _command(self, agent: Agent, workdir: Path, common: dict[str, Any]) -> tuple[str, ...]:
         if not agent.target:
@@ -290,6 +303,7 @@ class Carrier:
             handler=order.agent.target or "",
             root=self._root,
             tasks=tuple(task.id for task in order.tasks),
+            limits={task.id: task.timeout for task in order.tasks if task.timeout is not None},
             steps=order.steps,
             briefing_json=written,
             **common,
@@ -329,6 +343,12 @@ class Carrier:
         if agent.workdir is not None:
             return self._root / agent.workdir
         return self._root if agent.gitops else None
+
+
+def _limit(order: Order) -> timedelta:
+    """A task's own, where the run is about one that has it. Of a shift it is the limit of those without."""
+    own = None if order.agent.runner is Runner.handler or not order.tasks else order.tasks[0].timeout
+    return own or order.agent.wall_clock(order.run.subject)
 
 
 def _is_quiet(order: Order) -> bool:

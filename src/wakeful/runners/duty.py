@@ -18,7 +18,7 @@ class Duty:
         self._parts = (control, body)
         self.tasks: list[int | None] = order["tasks"]
         self.todo = list(range(len(self.tasks)))
-        self.limit = float(order["limit"])
+        self._limit, self._limits = float(order["limit"]), order.get("limits") or {}
         self.grace = float(order["grace"])
         self.patience = float(order["patience"])
         self.output_limit = int(order["output_limit"])
@@ -53,7 +53,11 @@ class Duty:
         if not self.todo:
             return float("inf")
         began = page.began(self.todo[0])
-        return (began if began > 0 else self._base) + self.limit
+        return (began if began > 0 else self._base) + self.limit(self.todo[0])
+
+    def limit(self, index: int) -> float:
+        """How long one of its tasks may take, in seconds."""
+        return float(self._limits.get(str(self.tasks[index]), self._limit)) if self._limits else self._limit
 
     def end(self, index: int, content: bytes) -> None:
         """A task has ended."""

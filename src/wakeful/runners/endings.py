@@ -58,10 +58,21 @@ def read_ending(folder: Path) -> Ending:
         over_limit=over,
         out_of_memory=bool(record.get("out_of_memory")),
         by=record.get("by"),
+        printed=_printed(output, folder),
         output=output[:TAIL] if len(output) <= TAIL else f"{output[: TAIL // 2]}\n…\n{output[-TAIL // 2 :]}",
         result=result,
         elapsed=timedelta(seconds=float(record.get("elapsed") or 0)),
     )
+
+
+def _printed(output: str, folder: Path) -> str:
+    """The last of both streams, half of it of each where both are long."""
+    errors = _text(folder / STDERR, MOST_OUTPUT)
+    if not errors or not output:
+        return (output or errors)[-TAIL:]
+    errors = errors[-max(TAIL // 2, TAIL - 1 - len(output)) :]
+    room = TAIL - 1 - len(errors)
+    return f"{output[-room:].removesuffix(chr(10))}\n{errors}"
 
 
 def _over_limit(told: Any) -> tuple[str | None, Spend | None]:

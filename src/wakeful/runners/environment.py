@@ -54,11 +54,10 @@ class Surroundings:
 
 
 def build_environment(
-    order: Order, around: Surroundings, *, url: str, token: str, folder: Path, traceparent: str | None = None
+    order: Order, before: Mapping[str, str], *, token: str, folder: Path, traceparent: str | None = None
 ) -> dict[str, str]:
-    """`folder` is the run's own."""
-    passed = before_a_run(order.agent, around, url=url)
-    passed.update(_about(order, token, folder))
+    """`before` is what was there before the run (see `before_a_run`), `folder` the run's own."""
+    passed = {**before, **_about(order, token, folder)}
     if traceparent:
         passed["TRACEPARENT"] = traceparent
     return passed

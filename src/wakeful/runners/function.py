@@ -14,6 +14,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import sys
 import time
 from collections import OrderedDict
@@ -39,8 +40,8 @@ _WORKER = "wakeful.runners.worker"
 _START = f"import sys; sys.path.append(sys.argv.pop(1)); from {_WORKER} import main; main()"
 # A worker that was gone before it took its shift is replaced this often.
 _TRIES = 3
-# Beyond a worker's age and its longest shift, in seconds: its guardian's clock is only for what nobody foresaw.
-_MARGIN = 3600.0
+# Beyond a worker's age and its longest shift: its guardian's clock is only for what nobody foresaw.
+_MARGIN = timedelta(hours=1)
 # How long we wait for a worker to be gone that we have given up, in seconds.
 _PATIENCE = 5.0
 # How long what is left of a worker that ended badly is kept, in seconds.
@@ -154,7 +155,7 @@ class FunctionRunner:
         kin = shift.kin
         for hired in [hired for hired, known in reversed(self._idle.items()) if known == kin]:
             del self._idle[hired]
-            if hired.fit(self._recycling.age.total_seconds() + _MARGIN, _longest(shift)) and self._young(hired):
+            if hired.fit(shift.longest.total_seconds()) and self._young(hired):
                 return hired
             hired.cut()
         return None
@@ -172,6 +173,7 @@ class FunctionRunner:
             "shifts": self._recycling.shifts,
             "growth": self._recycling.growth,
         }
+        lasts = self._recycling.age + shift.longest + _MARGIN
         held = await self._processes.start(
             Assignment(
                 run=shift.run,
@@ -182,7 +184,7 @@ class FunctionRunner:
                 workdir=shift.workdir,
                 environment={**shift.lasting_environment(), **marker(worker)},
                 briefing_json=json.dumps(settings),
-                wall_clock=self._recycling.age + timedelta(seconds=_longest(shift) + _MARGIN),
+                wall_clock=lasts,
                 grace=shift.grace,
                 secrets=shift.secrets,
                 output_limit=shift.output_limit,
@@ -191,6 +193,7 @@ class FunctionRunner:
             )
         )
         hired = Hired(worker, held, self._link, self._import_limit)
+        hired.lasts = lasts.total_seconds()
         hired.on_over = lambda done, kin=shift.kin: self._rest(done, kin)  # type: ignore[misc]
         self._watch(hired)
         return hired
@@ -238,7 +241,7 @@ class FunctionRunner:
             held.conclude(LOST)
         elif shift.lease.over() and self.veto(held.folder):
             held.conclude(VETOED)
-        elif ending.by is None and hired.came_up and held.tries < _TRIES:
+        elif ending.by is None and (hired.came_up or _struck(ending)) and held.tries < _TRIES:
             await self._give(shift, held)
         else:
             self._fail(shift, held, ending, hired.unready)
@@ -256,7 +259,7 @@ class FunctionRunner:
             "signal": ending.signal,
             "out_of_memory": ending.out_of_memory,
             "error": f"importing {shift.handler} failed: {problem}",
-            "error_class": None if unready or ending.out_of_memory else "config",
+            "error_class": None if unready or ending.out_of_memory or _struck(ending) else "config",
         }
         if ending.by is not None and unready is None:
             told = {"by": ending.by}
@@ -294,10 +297,9 @@ async def _give_up(hired: Hired) -> None:
         await asyncio.to_thread(shutil.rmtree, hired.folder, ignore_errors=True)
 
 
-def _longest(shift: Shift) -> float:
-    """What a shift may take at most, in seconds."""
-    each = shift.wall_clock + shift.grace
-    return each.total_seconds() * max(len(shift.tasks), 1)
+def _struck(ending: Ending) -> bool:
+    """Whether somebody else ended it, and not the handler that it was importing."""
+    return ending.lost or (ending.signal == signal.SIGKILL and not ending.out_of_memory)
 
 
 __all__ = ["FunctionRunner", "Held", "HeldShift", "Link", "Recycling", "Shift"]

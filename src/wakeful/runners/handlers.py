@@ -161,7 +161,7 @@ class Hand:
         self._dress(order["variables"])
         self.redactor = _redactor(order["secrets"]) if order["secrets"] else None
         known = {task["id"]: task for task in briefing.get("tasks") or ()}
-        tasks, steps, limit = order["tasks"], order["steps"], order["limit"]
+        tasks, steps, limit, limits = order["tasks"], order["steps"], order["limit"], order.get("limits") or {}
         lease = Lease(order["folder"], order["leased_until"], order["fence"])
         self.record = open_record(order["folder"])
         for index in map(int, todo.split(b",")):
@@ -171,7 +171,7 @@ class Hand:
                 None if task is None else known.get(task, {"id": task}),
                 lambda request, index=index: self._ask(index, request),  # type: ignore[misc]
                 steps=steps.get(str(task)),
-                limit=limit,
+                limit=limits.get(str(task), limit),
             )
             if lease.over():
                 os._exit(0)  # nothing begins any more, and the worker is about to end what is left
@@ -191,6 +191,8 @@ class Hand:
         if self.variables and task is not None:
             os.environ["WAKEFUL_TASK_ID"] = str(task)
             os.environ["WAKEFUL_ATTEMPT"] = str(run.attempt)
+            until = run.deadline
+            os.environ["WAKEFUL_DEADLINE"] = "" if until is None else f"{until.isoformat(timespec='microseconds')[:-6]}Z"
         told = self._call(run)
         if os.getpid() != self.pid:
             os._exit(0)  # the handler forked, and its child came back here

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -47,12 +47,15 @@ class HeldShift:
     def run(self) -> int:
         return self._run
 
+    @property
+    def over(self) -> bool:
+        return self.ended.done()
+
     # -- heard --------------------------------------------------------------------------------------------------
-    def hear(self, lines: Iterable[bytes | dict[str, Any]]) -> None:
-        for each in lines:
+    def hear(self, lines: Sequence[bytes] | Sequence[dict[str, Any]]) -> None:
+        for line in _parsed(lines):
             if self.ended.done():
                 break
-            line = each if isinstance(each, dict) else json.loads(each)
             if "tasks" in line:
                 self._begin(line)
             elif "over" in line:
@@ -157,3 +160,11 @@ class HeldShift:
     def extend(self, until: float) -> None:
         if not self.ended.done():
             extend(str(self.folder), until)
+
+
+def _parsed(lines: Sequence[bytes] | Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """All at once: they are as many as there are tasks."""
+    if lines and isinstance(lines[0], bytes):
+        parsed: list[dict[str, Any]] = json.loads(b"[%s]" % b",".join(lines))  # type: ignore[arg-type]
+        return parsed
+    return lines  # type: ignore[return-value]

@@ -37,6 +37,8 @@ class Hired(asyncio.Protocol):
         self._link = link
         self._import_limit = import_limit
         self.born = time.monotonic()
+        # How long its guardian lets it live, in seconds.
+        self.lasts = 0.0
         self.shifts = 0
         self.ready = False
         self.broken = False
@@ -234,10 +236,11 @@ class Hired(asyncio.Protocol):
         return self._greeted.done()
 
     # -- whether it may have another shift ----------------------------------------------------------------------
-    def fit(self, oldest: float, reserve: float) -> bool:
-        """Not too old, still there, and with the handler as it is on the disk. `reserve` is what a shift may take."""
-        young = time.monotonic() - self.born + reserve < oldest
-        return young and self.ready and not self.broken and not self._edited()
+    def fit(self, longest: float) -> bool:
+        """Still there, with the handler as it is on the disk, and with enough of its life left for a shift that may
+        take so long."""
+        enough = time.monotonic() - self.born + longest < self.lasts
+        return enough and self.ready and not self.broken and not self._edited()
 
     def _edited(self) -> bool:
         if self.module is None:

@@ -3,8 +3,8 @@
 Laws:
 - Everything that a task writes to its standard output and error is its own: the process that does the tasks puts a mark
   behind each task's output, in the same pipe, before it says that the task has ended. The mark is drawn at random.
-- Memory does not grow with the output. Of each task its beginning and its end are kept for its record; the whole shift
-  goes to a file, bounded too. What is registered as a secret is in neither.
+- Memory does not grow with the output. Of each task its end is kept for its record; the whole shift goes to a
+  file, bounded too. What is registered as a secret is in neither.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from wakeful.runners.redaction import Redactor
 
 # Kept of one task's output, for a person and for a dead letter.
 KEPT = 4_000
-_HALF = KEPT // 2
 _CHUNK = 64 * 1024
 _INDEX = 4
 _MARK = 16
@@ -35,26 +34,21 @@ def mark_for(mark: bytes, index: int) -> bytes:
 
 
 class _Kept:
-    """The beginning and the end of what one task printed."""
+    """The last of what one task printed."""
 
     def __init__(self) -> None:
-        self.head = b""
         self.tail = b""
         self.total = 0
 
     def add(self, data: bytes) -> None:
         self.total += len(data)
-        room = _HALF - len(self.head)
-        if room > 0:
-            self.head += data[:room]
-            data = data[room:]
-        if data:
-            self.tail = (self.tail + data[-_HALF:])[-_HALF:]
+        self.tail = (self.tail + data[-KEPT:])[-KEPT:]
 
     def text(self) -> str:
-        left_out = self.total - len(self.head) - len(self.tail)
-        between = b"\n[... %d bytes left out ...]\n" % left_out if left_out > 0 else b""
-        return (self.head + between + self.tail).decode(errors="replace").replace("\0", "\ufffd")
+        left_out = self.total - len(self.tail)
+        # A character may have been cut in two.
+        tail = self.tail.decode(errors="replace").replace("\0", "\ufffd")
+        return f"[... {left_out} bytes left out ...]\n{tail.lstrip(chr(0xFFFD))}" if left_out else tail
 
 
 class Output:

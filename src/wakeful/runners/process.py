@@ -55,6 +55,10 @@ class HeldRun:
     def run(self) -> int:
         return self._run
 
+    @property
+    def over(self) -> bool:
+        return self.ended.done()
+
     def _watch(self, handle: int | None) -> None:
         self._handle = handle
         if handle is None:
@@ -94,7 +98,8 @@ class HeldRun:
         for batch in NO_BATCHES:
             yield batch
 
-    async def end(self, by: str, *, at_once: bool = False) -> None:
+    async def end(self, by: str, *, at_once: bool = False, task: int | None = None) -> None:
+        """The one task that it may be about is all of it."""
         write_whole(str(self.folder / STOP), {"by": by, "at_once": at_once})
         if self._handle is not None:
             try:

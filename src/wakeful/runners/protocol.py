@@ -79,14 +79,19 @@ class Held(Protocol):
     @property
     def run(self) -> int: ...
 
+    @property
+    def over(self) -> bool:
+        """Whether it has ended; what its tasks came to may still be unheard."""
+
     async def wait(self) -> Ending:
         """Until the run has ended; any number of callers may wait."""
 
     def batches(self) -> AsyncIterator[list[TaskEnd]]:
         """The tasks of a shift as they end, those that have ended meanwhile together; none in any other run."""
 
-    async def end(self, by: str, *, at_once: bool = False) -> None:
-        """Ask for the end on purpose: TERM, the grace, KILL to every descendant; `at_once` is KILL now."""
+    async def end(self, by: str, *, at_once: bool = False, task: int | None = None) -> None:
+        """Ask for the end on purpose: TERM, the grace, KILL to every descendant; `at_once` is KILL now. With a `task`
+        only that of a shift is ended, and the shift goes on; a run that is about one task is ended whole."""
 
     def extend(self, until: float) -> None:
         """The engine is alive: the run may go on until then, in seconds since boot. Never raises: where it cannot be

@@ -35,20 +35,23 @@ GIVEN = frozenset(
 NEVER_GIVEN = frozenset({"WAKEFUL_BRIEFING", "WAKEFUL_RESULT"})
 
 _DONE = Result(outcome="done")
-_NO_TIME = timedelta()
+# What most lines say.
+_PLAIN = {"version", "task", "exit_code", "outcome", "elapsed", "ended_at"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift(Assignment):
     """What a handler is called for: once for each task, or once for the beat or inbox that the briefing tells of.
 
-    `wall_clock` is the limit of one call, `briefing_json` what `write_briefing` made; `command` is not used.
+    `wall_clock` is the limit of one call, `limits` those of tasks that have their own; `briefing_json` is what
+    `write_briefing` made; `command` is not used.
     """
 
     agent: str
     handler: str
     root: Path
     tasks: tuple[int, ...] = ()
+    limits: Mapping[int, timedelta] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     # What is recorded already: for each task, or None for the beat, the steps and their results.
     steps: Mapping[int | None, Mapping[str, str | None]] = field(default_factory=dict)
@@ -71,6 +74,12 @@ class Shift(Assignment):
         return [*self.tasks] or [None]
 
     @property
+    def longest(self) -> timedelta:
+        """What it may take at most."""
+        limits = [self.limits.get(task, self.wall_clock) for task in self.tasks] or [self.wall_clock]
+        return sum(limits, timedelta()) + self.grace * len(limits)
+
+    @property
     def lease(self) -> Lease:
         return Lease(str(self.folder.absolute()), self.leased_until, self.fence.total_seconds())
 
@@ -83,6 +92,7 @@ class Shift(Assignment):
             "folder": str(self.folder.absolute()),
             "tasks": self.calls,
             "limit": self.wall_clock.total_seconds(),
+            "limits": {str(task): limit.total_seconds() for task, limit in self.limits.items()},
             "grace": self.grace.total_seconds(),
             "patience": self.patience.total_seconds(),
             "leased_until": self.leased_until,
@@ -104,6 +114,8 @@ def marker(worker: Path) -> dict[str, str]:
 
 def read_end(line: Mapping[str, Any]) -> tuple[int | None, Ending, str | None]:
     """One line of a shift's record. Of a newer kind we believe what we know of it."""
+    if line.keys() == _PLAIN and line["exit_code"] == 0 and line["outcome"] == "done":
+        return line["task"], Ending(exit_code=0, result=_DONE, elapsed=timedelta(seconds=line["elapsed"])), None
     kept = line.get("result")
     ending = Ending(
         exit_code=line.get("exit_code"),
@@ -112,6 +124,7 @@ def read_end(line: Mapping[str, Any]) -> tuple[int | None, Ending, str | None]:
         out_of_memory=bool(line.get("out_of_memory")),
         by=line.get("by"),
         output=line.get("output") or "",
+        printed=line.get("output") or "",
         result=_result(line),
         elapsed=timedelta(seconds=line.get("elapsed") or 0),
     )
@@ -143,7 +156,7 @@ def _said(summary: str) -> str:
 
 def sum_up(ends: Sequence[TaskEnd], by: str | None, elapsed: timedelta) -> Ending:
     """The ending of the run that the shift was. A quota that is used up holds the agent, not only the task."""
-    counts = Counter(read_outcome(end.ending).value for end in ends)
+    counts = Counter([read_outcome(end.ending) for end in ends])
     told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
     number = len(ends)
     summary = f"{number} task{'' if number == 1 else 's'}: {told}" if ends else "no task"

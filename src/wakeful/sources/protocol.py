@@ -78,3 +78,45 @@ class Hints(Protocol):
 
     def folders(self, folders: Iterable[Path], told: Callable[[], None]) -> None:
         """From now on `told` is called after a change in any of these folders, and of no others."""
+
+
+# ---- tasks that are dropped as files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """A file that somebody moved in and that is ours now: the tasks that it holds, or why there are none in it."""
+
+    # Of this file alone, and the same as long as it is there: another one may come under the same name.
+    id: str
+    name: str
+    tasks: tuple[object, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Haul:
+    files: tuple[Dropped, ...] = ()
+    # There is a file that somebody may still be writing.
+    unsettled: bool = False
+    # More was there than one haul takes.
+    more: bool = False
+
+
+class DropFolder(Protocol):
+    """Each call may take a while: none of them is for the thread that the engine lives in."""
+
+    path: Path
+
+    def make(self) -> None:
+        """The folder, where it is not there."""
+
+    def take(self, elapsed: float) -> Haul:
+        """The whole files that are there, which nobody else sees from now on, first those that were taken and never
+        dealt with. `elapsed` is a clock that is never set, in seconds."""
+
+    def remove(self, files: Iterable[Dropped]) -> None:
+        """The store has committed what they hold."""
+
+    def refuse(self, file: Dropped, why: str) -> None:
+        """It is kept, with the reason beside it."""

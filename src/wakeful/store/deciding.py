@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -211,16 +212,16 @@ class Deciding(Declaring):
         tasks = [wake.task]
         if agent.shift > 1:
             tasks += self._more(agent, now, wake.task)
-        rows = [{"item": task, "run": run, "wake": wake_id, "now": to_micros(now)} for task in tasks]
-        self.session.many("lease_task", rows)
-        self.session.many("put_attempt", rows)
+        listed = json.dumps(tasks)
+        self.session.write("lease_tasks", run=run, wake=wake_id, tasks=listed)
+        self.session.write("put_attempts", run=run, now=to_micros(now), tasks=listed)
 
     def _more(self, agent: Agent, now: datetime, but: int | None) -> list[int]:
         targets = dict.fromkeys((agent.name, agent.address, *map(role_target, agent.roles)))
         asked = [{"target": target, "limit": agent.shift, "now": to_micros(now)} for target in targets]
         found = self.session.lists(*((query, row) for row in asked for query in ("ready_tasks", "later_tasks")))
         rows = [row for rows in found for row in rows]
-        rows.sort(key=lambda row: (-row["priority"], row["id"]))
+        rows.sort(key=lambda row: (row["place"], row["id"]))
         return [row["id"] for row in rows if row["id"] != but][: agent.shift - 1]
 
     def _mark(self, decided: list[tuple[int, Opinion]], now: datetime) -> None:

@@ -17,6 +17,7 @@ from wakeful.core.lifecycle import begin
 from wakeful.core.wakes import FLEET, RANKS, Cause, Pause, agent_scope
 from wakeful.core.windows import spread
 from wakeful.store.base import typed
+from wakeful.store.recurring import Recurring
 from wakeful.store.rows import dump, from_micros, micros_or_none, to_micros, to_pause
 from wakeful.store.session import Row
 from wakeful.store.voiding import Voiding
@@ -25,7 +26,7 @@ from wakeful.store.voiding import Voiding
 RESUME_SPREAD = timedelta(seconds=60)
 
 
-class Declaring(Voiding):
+class Declaring(Recurring, Voiding):
     def declare(self, fleet: Fleet, now: datetime, *, boot: bool = False) -> list[str]:
         with self.session.transaction("declare"):
             known = {row["name"]: row for row in self.session.all("known_agents")}
@@ -49,6 +50,7 @@ class Declaring(Voiding):
                 if row["removed_at"] is None:
                     self._remove(name, row["address"], now)
                     changed.append(name)
+            self.adopt_recurrences(fleet.recurrences, now)
             return changed
 
     def _hold_overdue(self, known: dict[str, Row], fleet: Fleet, now: datetime) -> None:

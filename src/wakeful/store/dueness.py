@@ -32,6 +32,9 @@ class Dueness(SqlBase):
         next_at = now if wakes else self._next(reader, now, since)
         return Due(wakes=tuple(wakes), next_at=next_at, unclaimed=since is not None)
 
+    def ready(self, now: datetime) -> list[Wake]:
+        return order(_distinct(self._for_slots(self.session, now)))
+
     def _for_slots(self, reader: Reading, now: datetime) -> list[Wake]:
         """As many from the head of each queue as there are free slots; then fresh tasks for what is left."""
         fleet, open_runs = reader.one("fleet_row"), reader.one("slots_open")
@@ -52,16 +55,18 @@ class Dueness(SqlBase):
     def _tasks(self, reader: Reading, now: datetime, free: int) -> list[Wake]:
         """The heads of the queues that nobody waits for: of an agent's one, of a role's as many as may start."""
         rows = self._ready(reader, free) + self._later(reader, free, to_micros(now))
-        rows.sort(key=lambda row: (-row["priority"], row["id"]))
+        rows.sort(key=lambda row: (row["place"], row["id"]))
         taken: set[str] = set()
         found: list[Wake] = []
         for row in rows:
+            if len(found) == free:
+                break
             # Two wakes at once for one agent would only wait for each other.
             if row["agent"] not in taken:
                 found.append(_task(row, now))
             if row["agent"] is not None:
                 taken.add(row["agent"])
-        return found[:free]
+        return found
 
     def _ready(self, reader: Reading, free: int) -> list[Row]:
         first = reader.all("first_ready", window=_WINDOW)

@@ -180,4 +180,6 @@ def _why_task_moot(row: Row, wake: Wake, now: datetime) -> str | None:
         return f"task {wake.task} waits for other tasks"
     if row["task_not_before"] is not None and row["task_not_before"] > to_micros(now):
         return f"task {wake.task} is not due yet"
+    if row["task_behind"] is not None:
+        return f"task {wake.task} comes after task {row['task_behind']} of the same key"
     return None

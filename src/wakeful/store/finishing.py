@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from wakeful.core.agents import Agent
 from wakeful.core.codec import encode
 from wakeful.core.errors import Stale
 from wakeful.core.events import EventKind
-from wakeful.core.items import TERMINAL, State
+from wakeful.core.items import TERMINAL
 from wakeful.core.runs import Ending, Outcome, Run, summarise
 from wakeful.core.settlement import Settlement, TaskFate, settle_task
 from wakeful.core.wakes import Subject
+from wakeful.store.depending import Depending
 from wakeful.store.facts import agent_total
 from wakeful.store.protocol import Finish, Settle, TaskEnd
 from wakeful.store.recording import SWEEP
 from wakeful.store.rows import dump, micros_or_none, to_micros, to_run, to_standing
 from wakeful.store.running import Running
 from wakeful.store.session import Row
-from wakeful.store.steps import beat_subject, task_subject
+from wakeful.store.steps import beat_subject
 from wakeful.store.voiding import NEWS_AFTER, Totals
 
 # An agent without a timer sees a message that it keeps failing on this often; then a person must look.
@@ -29,7 +31,7 @@ MOST_SWEEPS = 12
 
 
 # What a run's end rests on, but for what is declared.
-_OF_A_RUN = ("run_with_wake", "run_agent", "shown_items", "tasks_of_run")
+_OF_A_RUN = ("run_with_wake", "run_agent", "shown_items", "tasks_under_way")
 
 
 class _Part(NamedTuple):
@@ -54,7 +56,7 @@ class _Ended(NamedTuple):
     tasks: list[Row]
 
 
-class Finishing(Running):
+class Finishing(Running, Depending):
     def finish(self, ends: Sequence[Finish], settle: Settle, now: datetime) -> list[Outcome]:
         with self.session.transaction("finish"):
             # Runs that are open at once are of different agents: no end changes what another one rests on.
@@ -62,7 +64,7 @@ class Finishing(Running):
             self._end(all_ended, now)
             self._move(all_ended, now)
             self._settle_items(all_ended, now)
-            self._settle_tasks([_part(ended, task) for ended in all_ended for task in ended.tasks], now)
+            self._settle_tasks([part for ended in all_ended for part in _parts(ended)], now)
             self._account(all_ended, now)
             for ended in all_ended:
                 self._go_on(ended, now)
@@ -163,47 +165,67 @@ class Finishing(Running):
         }
         self.event(EventKind.ended, now, agent=run.agent, wake=run.wake, run=run.id, fields=fields)
 
-    def finish_task(self, run: int, epoch: int, end: TaskEnd, now: datetime) -> Outcome:
-        with self.session.transaction("finish_task"):
-            rows, agents, tasks = self.session.lists(
-                ("run_with_wake", {"run": run}),
-                ("run_agent", {"run": run}),
-                ("task_of_run", {"run": run, "item": end.task}),
-            )
-            still_open(rows, run, epoch)
-            if not tasks:
-                raise Stale(f"task {end.task} is not under way in run {run}")
-            part = _Part(run, tasks[0], end, self.read_agent(agents[0]))
-            (outcome,) = self._settle_tasks([part], now)
-            return outcome
+    def finish_tasks(self, run: int, epoch: int, ends: Sequence[TaskEnd], now: datetime) -> list[Outcome | None]:
+        with self.session.transaction("finish_tasks"):
+            rows, tasks = self.session.lists(("run_owner", {"run": run}), ("tasks_under_way", {"run": run}))
+            row = still_open(rows, run, epoch)
+            agent = self.known_agent(row["name"], row["version"]) or self._owner(run)
+            under_way = {task["id"]: task for task in tasks}
+            # Of a task that is told twice the first end counts.
+            first = {end.task: end for end in reversed(ends)}
+            parts = [
+                _Part(run, under_way[end.task], end, agent)
+                for end in ends
+                if end.task in under_way and first[end.task] is end
+            ]
+            outcomes: dict[int, Outcome | None] = {}
+            for part, outcome in zip(parts, self._settle_tasks(parts, now), strict=True):
+                outcomes[part.task["id"]] = outcome
+            return [outcomes.get(end.task) if first[end.task] is end else None for end in ends]
+
+    def _owner(self, run: int) -> Agent:
+        (row,) = self.session.all("run_agent", run=run)
+        return self.read_agent(row)
 
     def _settle_tasks(self, parts: list[_Part], now: datetime) -> list[Outcome]:
         if not parts:
             return []
         fates = [_fate(part, now) for part in parts]
         both = list(zip(parts, fates, strict=True))
-        self.session.many("end_attempt", [_attempt(part, fate, now) for part, fate in both])
         # A task that was cancelled meanwhile is no longer held by this run: its end changes nothing more.
         held = [(part, fate) for part, fate in both if part.task["held_by"] == part.run]
-        self.session.many("settle_task", [_settled(part, fate, now) for part, fate in held])
+        for run, share in groupby(both, key=lambda pair: pair[0].run):
+            ended = list(share)
+            self._write_tasks(run, ended, now)
+            self._tell_tasks(run, ended, now)
         self.tasks_closed([(part.task["id"], fate.state) for part, fate in held])
-        for part, fate in both:
-            fields = {"outcome": fate.outcome.value, "state": fate.state.value, "error": fate.error}
-            self.event(
-                EventKind.task_ended, now, agent=part.agent.name, run=part.run, item=part.task["id"], fields=fields
-            )
         return [fate.outcome for fate in fates]
 
-    def tasks_closed(self, tasks: Sequence[tuple[int, State]]) -> None:
-        """What depends on a task goes on when it is completed, and is blocked when it never will be."""
-        over = [(item, state) for item, state in tasks if state in TERMINAL]
-        for item, state in over:
-            if state is State.completed:
-                self.session.write("free_dependents", item=item)
-            else:
-                reason = f"depends on task {item}, which is {state.value}"
-                self.session.write("block_dependents", item=item, error=reason)
-        self.session.many("forget_steps", [{"subject": task_subject(item)} for item, _ in over])
+    def _write_tasks(self, run: int, ended: list[tuple[_Part, TaskFate]], now: datetime) -> None:
+        """Most are done and say no more: those are written as one."""
+        done: list[tuple[_Part, TaskFate]] = []
+        others: list[tuple[_Part, TaskFate]] = []
+        for part, fate in ended:
+            plain = part.task["held_by"] == run and fate.outcome is Outcome.done and _says_nothing(part.end)
+            (done if plain else others).append((part, fate))
+        if done:
+            tasks = json.dumps([part.task["id"] for part, _ in done])
+            self.session.write("end_done", run=run, now=to_micros(now), tasks=tasks)
+            self.session.write("settle_done", run=run, now=to_micros(now), tasks=tasks)
+        self.session.many("end_attempt", [_attempt(part, fate, now) for part, fate in others])
+        held = [(part, fate) for part, fate in others if part.task["held_by"] == run]
+        self.session.many("settle_task", [_settled(part, fate, now) for part, fate in held])
+
+    def _tell_tasks(self, run: int, ended: list[tuple[_Part, TaskFate]], now: datetime) -> None:
+        """In one event, from which everybody who reads is told of each (see `rows.to_events`)."""
+        agent = ended[0][0].agent.name
+        told = [(part.task["id"], fate.outcome, fate.state, fate.error) for part, fate in ended]
+        if len(told) == 1:
+            ((item, outcome, state, error),) = told
+            fields = {"outcome": outcome, "state": state, "error": error}
+            self.event(EventKind.task_ended, now, agent=agent, run=run, item=item, fields=fields)
+        else:
+            self.event(EventKind.task_ended, now, agent=agent, run=run, fields={"ends": told})
 
 
 def still_open(rows: list[Row], run: int, epoch: int) -> Row:
@@ -254,10 +276,17 @@ def _moved(ended: _Ended, now: datetime) -> Row:
     }
 
 
-def _part(ended: _Ended, task: Row) -> _Part:
-    """A task that was not named shares the run's own ending."""
-    own = next((part for part in ended.end.tasks if part.task == task["id"]), None)
-    return _Part(ended.run.id, task, own or TaskEnd(task=task["id"], ending=ended.end.ending), ended.agent)
+def _parts(ended: _Ended) -> list[_Part]:
+    """In the order in which they ended; a task that was not named shares the run's own ending."""
+    under_way = {task["id"]: task for task in ended.tasks}
+    ends: dict[int, TaskEnd] = {}
+    for end in ended.end.tasks:
+        if end.task in under_way:
+            ends.setdefault(end.task, end)
+    for id in under_way:
+        if id not in ends:
+            ends[id] = TaskEnd(task=id, ending=ended.end.ending)
+    return [_Part(ended.run.id, under_way[id], end, ended.agent) for id, end in ends.items()]
 
 
 def _fate(part: _Part, now: datetime) -> TaskFate:
@@ -274,7 +303,12 @@ def _attempt(part: _Part, fate: TaskFate, now: datetime) -> Row:
         "counted": int(fate.attempts > part.task["attempts"]),
         "exit_code": part.end.ending.exit_code,
         "error": fate.error,
+        "output": part.end.ending.printed,
     }
+
+
+def _says_nothing(end: TaskEnd) -> bool:
+    return not end.ending.printed and end.ending.exit_code == 0 and result_of(end) is None
 
 
 def _settled(part: _Part, fate: TaskFate, now: datetime) -> Row:
@@ -299,4 +333,6 @@ def result_of(end: TaskEnd) -> str | None:
     if end.result is not None:
         return end.result
     declared = end.ending.result
+    if declared is not None and declared.value is not None:
+        return declared.value
     return (declared.summary if declared else "") or end.ending.output or None

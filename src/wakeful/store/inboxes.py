@@ -56,13 +56,13 @@ class Inboxes(SqlBase):
             found = ids_of(reader.all(oldest if before is None else newest, **asked, limit=limit))
         else:
             found = ids_of(reader.all("list_items" if before is None else "latest_items", **asked, limit=limit))
-        return list(_items(reader, found).values())
+        return list(items_of(reader, found).values())
 
     def stuck(self, *, agent: str | None = None, limit: int = 100) -> list[StuckRow]:
         reader = self.session.reader()
         with reader.snapshot():
             rows = reader.all("stuck_items", first=agent or "", last=agent or LAST_NAME, limit=limit)
-            items = _items(reader, ids_of(rows))
+            items = items_of(reader, ids_of(rows))
         return [
             StuckRow(
                 item=items[row["id"]],
@@ -74,6 +74,6 @@ class Inboxes(SqlBase):
         ]
 
 
-def _items(reader: Reading, found: list[int]) -> dict[int, Item]:
+def items_of(reader: Reading, found: list[int]) -> dict[int, Item]:
     rows = reader.all("item_rows", ids=json.dumps(found)) if found else []
     return {row["id"]: to_item(row) for row in rows}

@@ -109,6 +109,8 @@ class TaskFilter:
     # Of these agents or addresses; empty is everybody's.
     agents: tuple[str, ...] = ()
     role: str | None = None
+    # Who added them.
+    sender: str | None = None
     states: tuple[str, ...] = ()
     tag: str | None = None
     key: str | None = None

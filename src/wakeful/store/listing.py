@@ -14,7 +14,7 @@ from wakeful.core.events import Event, EventKind
 from wakeful.core.wakes import FLEET, Pause, agent_scope
 from wakeful.store.base import SqlBase
 from wakeful.store.protocol import AgentRow, RunRow, WakeRow
-from wakeful.store.rows import micros_or_none, to_event, to_micros, to_pause, to_run_row, to_standing, to_wake_row
+from wakeful.store.rows import micros_or_none, to_events, to_micros, to_pause, to_run_row, to_standing, to_wake_row
 from wakeful.store.session import Reading, Row
 
 # Above every id, and after every name.
@@ -106,13 +106,13 @@ class Listing(SqlBase):
         if kinds and ACTS.issuperset(kinds):
             query = "act_events" if agent is None else "agent_act_events"
             ids = page_of(ids_of(reader.all(query, agent=agent, kinds=wanted, **span)), before, limit)
-            return [to_event(row) for row in reader.all("event_rows", ids=json.dumps(ids))]
+            return to_events(reader.all("event_rows", ids=json.dumps(ids)))
         asked = {**span, "agent": agent, "kinds": wanted, "limit": limit}
         if before is None:
             rows = reader.all("list_events" if agent is None else "agent_events", **asked)
         else:
             rows = reader.all("latest_events" if agent is None else "latest_agent_events", **asked)
-        return [to_event(row) for row in rows]
+        return to_events(rows)
 
     def events_until(self, at: datetime) -> int:
         return last_event_until(self.session.reader(), to_micros(at))

@@ -20,8 +20,9 @@ from wakeful.core.events import EventKind
 from wakeful.core.items import Kind, NewItem, Observation, Ring
 from wakeful.core.ledger import Edges, edges
 from wakeful.core.outages import same_reason
+from wakeful.store.entries import message_row
 from wakeful.store.protocol import SourceRow
-from wakeful.store.recording import Recording, item_parameters
+from wakeful.store.recording import Recording
 from wakeful.store.rows import micros_or_none, to_micros, to_source_row
 from wakeful.store.session import Row
 
@@ -154,9 +155,9 @@ class Mirroring(Recording):
             source=source,
             not_before=thing.not_before,
         )
-        parameters = item_parameters(item, now, 0)
-        parameters.update(external_id=thing.external_id, fingerprint=thing.fingerprint)
-        self.insert_item(parameters)
+        row = message_row(item, now)
+        row.update(external_id=thing.external_id, fingerprint=thing.fingerprint)
+        self.insert_message(row)
 
     def _back(self, source: str, agent: str, things: Sequence[Observation]) -> dict[str, Row]:
         """Of these, those that were there before and are what they were, by name."""

@@ -31,6 +31,9 @@ _LOST = (
     psycopg.errors.ReadOnlySqlTransaction,
 )
 
+# Two that look at tasks of one key at once both find theirs free; the index lets one of them have it.
+ONE_OF_A_KEY = "item_key_held"
+
 # Others were in the way: nothing was written, and the same may be tried again at once.
 _CROWD = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 
@@ -124,6 +127,10 @@ class Link:
                 self._wire.settle()
             except _LOST as error:
                 raise self._away(error) from error
+            except psycopg.errors.UniqueViolation as error:
+                if error.diag.constraint_name != ONE_OF_A_KEY:
+                    raise
+                raise Crowded("another task of the same key was begun just now") from error
 
     def ask(self, *queries: tuple[str, Row]) -> list[Answer]:
         """Sent together, and waited for."""

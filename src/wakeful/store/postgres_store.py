@@ -17,10 +17,10 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from wakeful.core.agents import Agent, Fleet
-from wakeful.core.errors import Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.items import Item, NewItem, Observation
 from wakeful.core.ledger import Edges
@@ -31,7 +31,6 @@ from wakeful.store.postgres_deciding import PostgresDeciding, bounded
 from wakeful.store.postgres_session import Crowded, PostgresSession
 from wakeful.store.postgres_text import tabled
 from wakeful.store.protocol import Admit, Decision, Finish, Forgotten, Order, Recorded, Renewed, Settle, Skip, TaskEnd
-from wakeful.store.recording import item_parameters
 from wakeful.store.rows import to_micros
 from wakeful.store.session import Row
 
@@ -169,20 +168,13 @@ class PostgresStore(PostgresDeciding):
     # -- what arrives -------------------------------------------------------------------------------------
     def record(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:
         verb = super().record
-        if any(item.depends_on for item in items):
+        if any(item.depends_on or item.needs for item in items):
             return self._together("record", lambda: verb(items, now))
         return self._again(lambda: verb(items, now))
 
-    def record_all(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:
-        """In one statement, where none of them needs another."""
-        if len(items) < 2 or any(item.depends_on for item in items):
-            return super().record_all(items, now)
-        try:
-            made = self.session.all("put_items", rows=tabled([item_parameters(item, now, 0) for item in items]))
-        except self.session.broken as error:
-            if not self.session.unreferenced(error):
-                raise
-            raise self._unknown(items) from error
+    def insert_items(self, query: str, items: list[NewItem], rows: list[Row]) -> list[Recorded]:
+        """In one statement; another node may record the same at the same time."""
+        made = self.session.all(query, rows=tabled([_filled(row) for row in rows]))
         keyed = {row["dedupe"]: row["id"] for row in made if row["dedupe"] is not None}
         keyless = iter([row["id"] for row in made if row["dedupe"] is None])
         recorded = []
@@ -191,12 +183,9 @@ class PostgresStore(PostgresDeciding):
             recorded.append(self.known(item) if id is None else Recorded(id=id))
         return recorded
 
-    def _unknown(self, items: Sequence[NewItem]) -> Unknown:
-        """Whom one of these is for, who is not there."""
-        names = dict.fromkeys(item.agent for item in items if item.agent is not None)
-        found = self.session.reader().lists(*(("address_row", {"name": name}) for name in names))
-        missing = next((name for name, rows in zip(names, found, strict=True) if not rows), None)
-        return Unknown(f"no agent is called {missing}")
+    def recur(self, now: datetime) -> list[Recorded]:
+        verb = super().recur
+        return self._again(lambda: verb(now))
 
     def mirror(
         self,
@@ -273,9 +262,9 @@ class PostgresStore(PostgresDeciding):
         verb = super().finish
         return self._together("finish", lambda: verb(ends, settle, now), runs=[end.run for end in ends])
 
-    def finish_task(self, run: int, epoch: int, end: TaskEnd, now: datetime) -> Outcome:
-        verb = super().finish_task
-        return self._together("finish_task", lambda: verb(run, epoch, end, now), runs=[run])
+    def finish_tasks(self, run: int, epoch: int, ends: Sequence[TaskEnd], now: datetime) -> list[Outcome | None]:
+        verb = super().finish_tasks
+        return self._together("finish_tasks", lambda: verb(run, epoch, ends, now), runs=[run])
 
     def stop(self, runs: Sequence[int], by: str, now: datetime, *, at_once: bool = False) -> list[int]:
         verb = super().stop
@@ -296,9 +285,24 @@ class PostgresStore(PostgresDeciding):
         super().money_back(row, agent, usd, tokens, now)
 
     # -- tasks and steps ----------------------------------------------------------------------------------
-    def change_task(self, task: int, change: str, by: str, now: datetime, *, reason: str = "") -> Item:
-        verb = super().change_task
-        return self._together("change_task", lambda: verb(task, change, by, now, reason=reason), items=[task])
+    def change_task(
+        self, task: int, change: str, by: str, now: datetime, *, reason: str = "", result: str | None = None
+    ) -> Item:
+        verb = partial(super().change_task, reason=reason, result=result)
+        return self._together("change_task", lambda: verb(task, change, by, now), items=[task])
+
+    def change_tasks(
+        self,
+        tasks: Sequence[int],
+        change: str,
+        by: str,
+        now: datetime,
+        *,
+        reason: str = "",
+        result: str | None = None,
+    ) -> list[int]:
+        verb = partial(super().change_tasks, reason=reason, result=result)
+        return self._together("change_tasks", lambda: verb(tasks, change, by, now), items=tasks)
 
     def save_step(
         self, run: int, epoch: int, name: str, result: str | None, now: datetime, *, task: int | None = None
@@ -315,6 +319,11 @@ def _concerned(wakes: Sequence[Wake]) -> dict[str, Sequence[Any]]:
         "runs": [wake.by_run for wake in wakes],
         "items": [wake.task for wake in wakes],
     }
+
+
+def _filled(row: Row) -> Row:
+    """What is not said is NULL."""
+    return {key: value for key, value in row.items() if value is not None}
 
 
 def _listed(values: Sequence[Any]) -> list[Any]:

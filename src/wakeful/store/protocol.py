@@ -27,6 +27,7 @@ from wakeful.core.runs import TaskEnd as TaskEnd
 from wakeful.core.settlement import Settlement
 from wakeful.core.standing import Standing
 from wakeful.core.wakes import Pause, Verdict, Wake
+from wakeful.store.audited import Audited as Audited
 from wakeful.store.listed import AgentRow as AgentRow
 from wakeful.store.listed import Attempt as Attempt
 from wakeful.store.listed import Forgotten as Forgotten
@@ -110,7 +111,7 @@ class Finish:
     tasks: tuple[TaskEnd, ...] = ()
 
 
-class Store(Readable, Protocol):
+class Store(Readable, Audited, Protocol):
     # -- what the operator says ---------------------------------------------------------------------------
     def declare(self, fleet: Fleet, now: datetime, *, boot: bool = False) -> list[str]:
         """Adopt a fleet: new agents get a standing and a first due instant, changed ones a new version, missing
@@ -187,6 +188,10 @@ class Store(Readable, Protocol):
         """Whatever asks for a decision at `now`: due beats, waiting wakes whose time has come or whose slot is
         free, ready tasks, ringing items that nobody asked for yet. Reads only."""
 
+    def ready(self, now: datetime) -> list[Wake]:
+        """Of what is due, what could begin in a slot that is free: waiting wakes and tasks, best placed first. Called
+        within a transaction, whose own doings it sees. Reads only."""
+
     def ask(self, wakes: Sequence[Wake], now: datetime) -> list[int]:
         """Record wakes undecided, for when no engine lives to decide them; they are due at once. One
         transaction."""
@@ -250,7 +255,16 @@ class Store(Readable, Protocol):
         its history kept, and that remove takes what has ended away, told whole by its event. A run under way is asked
         to end a task that it no longer holds. One transaction."""
 
-    def change_tasks(self, tasks: Sequence[int], change: str, by: str, now: datetime, *, reason: str = "") -> list[int]:
+    def change_tasks(
+        self,
+        tasks: Sequence[int],
+        change: str,
+        by: str,
+        now: datetime,
+        *,
+        reason: str = "",
+        result: str | None = None,
+    ) -> list[int]:
         """The same of many: those whose state allows it are changed, and returned. One transaction."""
 
     def save_step(

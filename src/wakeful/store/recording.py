@@ -1,120 +1,135 @@
-"""What is sent: messages and tasks."""
+"""What is sent: messages and tasks.
+
+Laws:
+- One idempotency key is one item: the same again is found, something else under the key is a conflict.
+- A batch is recorded whole or not at all; who needs whom in it may come in any order, but not in a circle.
+- A task that a run adds stands one deeper than that run. Too deep it is recorded all the same, and blocked.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
+from itertools import groupby
 
-from wakeful.core.errors import Conflict, Mistake, Unknown
-from wakeful.core.items import PRIORITY_RANKS, TERMINAL, Kind, NewItem, Ring, State
-from wakeful.store.base import SqlBase
+from wakeful.core.errors import Conflict, Unknown
+from wakeful.core.events import EventKind
+from wakeful.core.items import PRIORITY_RANKS, NewItem, Past
+from wakeful.store.depending import Depending, refuse_circles
+from wakeful.store.entries import SWEEP as SWEEP
+from wakeful.store.entries import is_task, message_row, task_row
+from wakeful.store.entries import role_target as role_target
 from wakeful.store.protocol import Recorded
-from wakeful.store.rows import micros_or_none, to_micros
+from wakeful.store.rows import to_micros
 from wakeful.store.session import Row
 
-# How long a silent message to an agent without a timer waits for some other run to show it.
-SWEEP = timedelta(minutes=30)
 
-# Queue items have one generation; mirrored ones get the fingerprint of their source.
-FIRST_GENERATION = "1"
-
-# Of two items under one key.
-_SAME = ("kind", "agent", "role", "subject", "body", "metadata", "type")
-
-
-class Recording(SqlBase):
+class Recording(Depending):
     def record(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:
         with self.session.transaction("record"):
             return self.record_all(items, now)
 
     def record_all(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:
-        return [self.record_one(item, now) for item in items]
+        refuse_circles(items)
+        recorded: list[Recorded] = []
+        for tasks, alike in groupby(items, is_task):
+            recorded += self._record_alike(list(alike), now, tasks=tasks)
+        self.depend(items, recorded)
+        for item, answer in zip(items, recorded, strict=True):
+            if item.past is not None and not answer.duplicate:
+                self._tell_past(answer.id, item, item.past, now)
+        return recorded
 
-    def record_one(self, item: NewItem, now: datetime) -> Recorded:
-        waits_for, blocked = self._needs(item) if item.depends_on else (0, "")
-        id = self.insert_item(item_parameters(item, now, waits_for))
-        if id is None:
-            return self.known(item)
-        for needs in item.depends_on:
-            self.session.write("put_dependency", item=id, needs=needs)
-        if blocked:
-            self._block(id, blocked)
-        return Recorded(id=id)
+    def _tell_past(self, task: int, item: NewItem, past: Past, now: datetime) -> None:
+        """What no run of ours has done to a task is told when it comes."""
+        fields = {"change": "import", "by": item.sender, "state": past.state.value, "attempts": past.attempts}
+        self.event(EventKind.task_changed, now, agent=item.agent, item=task, fields=fields)
 
-    def insert_item(self, parameters: Row) -> int | None:
+    def _record_alike(self, items: list[NewItem], now: datetime, *, tasks: bool) -> list[Recorded]:
         try:
-            return self.session.insert("put_item", **parameters)
+            if tasks:
+                return self.insert_items("put_task", items, self._task_rows(items, now))
+            return self.insert_items("put_item", items, [message_row(item, now) for item in items])
         except self.session.broken as error:
             if not self.session.unreferenced(error):
                 raise
-            raise Unknown(f"no agent is called {parameters['agent']}") from error
+            raise self._nobody_of(items) from error
 
-    def known(self, item: NewItem) -> Recorded:
+    def insert_message(self, row: Row) -> None:
+        """One that has been made into a row, with what is its source's own."""
+        try:
+            self.session.inserts("put_item", [row])
+        except self.session.broken as error:
+            if not self.session.unreferenced(error):
+                raise
+            raise Unknown(f"no agent is called {row['agent']}") from error
+
+    def _task_rows(self, items: list[NewItem], now: datetime) -> list[Row]:
+        micros, depths = to_micros(now), self._too_deep(items)
+        return [task_row(item, micros, depths.get(item.by_run) if item.by_run else None) for item in items]
+
+    def _too_deep(self, items: list[NewItem]) -> dict[int | None, str]:
+        """Of the runs that add these, those that stand at the end of their chain."""
+        found: dict[int | None, str] = {}
+        for run in {item.by_run for item in items if item.by_run is not None}:
+            wake, agent = self.session.lists(("depth_of_run", {"run": run}), ("run_agent", {"run": run}))
+            if not wake or not agent:
+                continue
+            depth, limit = wake[0]["depth"] + 1, self.read_agent(agent[0]).limits.chain
+            if depth > limit:
+                found[run] = f"chain: this task is {depth} away from its root, the limit is {limit}"
+        return found
+
+    def insert_items(self, query: str, items: list[NewItem], rows: list[Row]) -> list[Recorded]:
+        """Each under its key, or the one that is known by it."""
+        if len(items) == 1:
+            id = self.session.insert(query, **rows[0])
+            return [self.known(items[0]) if id is None else Recorded(id=id)]
+        known = self._known_keys([item.dedupe for item in items if item.dedupe is not None])
+        first: dict[str, int] = {}
+        fresh = []
+        for number, item in enumerate(items):
+            if item.dedupe is None or (item.dedupe not in known and item.dedupe not in first):
+                fresh.append(number)
+            if item.dedupe is not None:
+                first.setdefault(item.dedupe, number)
+        ids = dict(zip(fresh, self.session.inserts(query, [rows[number] for number in fresh]), strict=True))
+        if len(fresh) == len(items):
+            return [Recorded(id=id) for id in ids.values()]
+        return [
+            Recorded(id=ids[number]) if number in ids else self.known(item, known.get(item.dedupe or ""))
+            for number, item in enumerate(items)
+        ]
+
+    def _known_keys(self, keys: list[str]) -> dict[str, Row]:
+        rows = self.session.all("items_by_dedupe", keys=json.dumps(keys)) if keys else []
+        return {row["dedupe"]: row for row in rows}
+
+    def _nobody_of(self, items: Sequence[NewItem]) -> Unknown:
+        """Whom one of these is for, who is not there."""
+        names = dict.fromkeys(item.agent for item in items if item.agent is not None)
+        found = self.session.reader().lists(*(("address_row", {"name": name}) for name in names))
+        missing = next((name for name, rows in zip(names, found, strict=True) if not rows), None)
+        return Unknown(f"no agent is called {missing}")
+
+    def known(self, item: NewItem, row: Row | None = None) -> Recorded:
         """The item that came before under the same key; it must be the same item."""
-        row = self.session.one("item_by_dedupe", dedupe=item.dedupe)
         if row is None:
-            raise Conflict(f"the key {item.dedupe!r} is taken")
-        same = (item.kind, item.agent, item.role, item.subject, item.body, item.metadata, item.type)
-        if (*(row[key] for key in _SAME), row["priority"]) != (*same, PRIORITY_RANKS[item.priority]):
+            found = self._known_keys([item.dedupe or ""])
+            if not found:
+                raise Conflict(f"the key {item.dedupe!r} is taken")
+            (row,) = found.values()
+        if _told(row) != _meant(item):
             raise Conflict(f"the key {item.dedupe!r} was used before for something else, item {row['id']}")
         return Recorded(id=row["id"], duplicate=True)
 
-    def _needs(self, item: NewItem) -> tuple[int, str]:
-        """How many dependencies are not completed yet, and which of them never will be."""
-        waits_for, blocked = 0, ""
-        for needs in item.depends_on:
-            row = self.session.one("open_needs", needs=needs)
-            if row is None:
-                raise Unknown(f"no task {needs} to depend on")
-            if row["state"] != State.completed:
-                waits_for += 1
-                if State(row["state"]) in TERMINAL:
-                    blocked = f"depends on task {needs}, which is {row['state']}"
-        return waits_for, blocked
 
-    def _block(self, id: int, reason: str) -> None:
-        self.session.write(
-            "change_task_state", item=id, state=State.blocked.value, error=reason, closed_at=None, again=False
-        )
+def _told(row: Row) -> tuple[object, ...]:
+    same = (row["kind"], row["agent"], row["role"], row["subject"], row["body"], row["metadata"], row["type"])
+    return (*same, row["payload"], row["priority"])
 
 
-def role_target(role: str | None) -> str:
-    return f"role:{role}"
-
-
-def item_parameters(item: NewItem, now: datetime, waits_for: int) -> Row:
-    message = item.kind is Kind.message
-    if message and item.agent is None:
-        raise Mistake("a message needs an agent", "name the agent that it is for")
-    micros = to_micros(now)
-    silent = not message or item.ring is Ring.silent
-    return {
-        "kind": item.kind.value,
-        "state": "open" if message else "pending",
-        "agent": item.agent,
-        "role": item.role,
-        "target": None if message else item.agent or role_target(item.role),
-        "sender": item.sender,
-        "origin": item.origin.value,
-        "subject": item.subject,
-        "body": item.body,
-        "type": item.type.value,
-        "priority": PRIORITY_RANKS[item.priority],
-        "ring": "silent" if silent else item.ring.value,
-        "ring_at": None if silent else micros_or_none(item.not_before) or micros,
-        "sweep_at": to_micros(now + SWEEP) if message and silent else None,
-        "dedupe": item.dedupe,
-        "source": item.source,
-        "external_id": None,
-        "fingerprint": FIRST_GENERATION,
-        "max_retries": item.max_retries,
-        "key": item.key,
-        "not_before": micros_or_none(item.not_before),
-        "tags": json.dumps(item.tags) if item.tags else "[]",
-        "waits_for": waits_for,
-        "reply_to": item.reply_to,
-        "by_run": item.by_run,
-        "metadata": item.metadata,
-        "now": micros,
-    }
+def _meant(item: NewItem) -> tuple[object, ...]:
+    same = (item.kind, item.agent, item.role, item.subject, item.body, item.metadata, item.type)
+    return (*same, item.payload, PRIORITY_RANKS[item.priority])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -67,20 +68,29 @@ def to_pause(row: Row) -> Pause:
     )
 
 
+# An enumeration looks a value up several times more slowly.
+_KINDS, _STATES, _ORIGINS = (
+    {each.value: each for each in Kind},
+    {each.value: each for each in State},
+    {each.value: each for each in Origin},
+)
+_TYPES, _RINGS = {each.value: each for each in MessageType}, {each.value: each for each in Ring}
+
+
 def to_item(row: Row) -> Item:
     return Item(
         id=row["id"],
-        kind=Kind(row["kind"]),
-        state=State(row["state"]),
+        kind=_KINDS[row["kind"]],
+        state=_STATES[row["state"]],
         agent=row["agent"],
         role=row["role"],
         sender=row["sender"],
-        origin=Origin(row["origin"]),
+        origin=_ORIGINS[row["origin"]],
         subject=row["subject"],
         body=row["body"],
-        type=MessageType(row["type"]),
-        priority=to_priority(row["priority"]),
-        ring=Ring(row["ring"]),
+        type=_TYPES[row["type"]],
+        priority=_PRIORITIES[row["priority"]],
+        ring=_RINGS[row["ring"]],
         fingerprint=row["fingerprint"],
         shown=row["shown"],
         unanswered=row["unanswered"],
@@ -98,6 +108,11 @@ def to_item(row: Row) -> Item:
         reply_to=row["reply_to"],
         thread=row["thread"] or row["id"],
         by_run=row["by_run"],
+        payload=row["payload"],
+        timeout=None if row["timeout"] is None else timedelta(microseconds=row["timeout"]),
+        tags=() if row["tags"] == "[]" else tuple(json.loads(row["tags"])),
+        dedupe=row["dedupe"],
+        waits_for=row["waits_for"],
     )
 
 
@@ -240,6 +255,31 @@ def to_source_row(row: Row) -> SourceRow:
     )
 
 
+def to_events(rows: Iterable[Row]) -> list[Event]:
+    """Tasks that ended together are one row; who reads is told of each, under its number."""
+    events = []
+    for row in rows:
+        event = to_event(row)
+        ends: Any = event.fields.get("ends") if event.kind is EventKind.task_ended and event.fields else None
+        if ends is None:
+            events.append(event)
+            continue
+        for item, outcome, state, error in ends:
+            fields = {"outcome": outcome, "state": state, "error": error}
+            events.append(
+                Event(
+                    id=event.id,
+                    kind=event.kind,
+                    at=event.at,
+                    agent=event.agent,
+                    run=event.run,
+                    item=item,
+                    fields=fields,
+                )
+            )
+    return events
+
+
 def to_event(row: Row) -> Event:
     return Event(
         id=row["id"],
@@ -262,4 +302,5 @@ def to_attempt(row: Row) -> Attempt:
         counted=bool(row["counted"]),
         exit_code=row["exit_code"],
         error=row["error"],
+        output=row["output"],
     )

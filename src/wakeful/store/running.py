@@ -70,7 +70,7 @@ class Running(Declaring):
             items=tuple(to_item(item) for item in claimed.items),
             tasks=tuple(to_item(task) for task in claimed.tasks),
             wake=to_wake_of_run(row),
-            deadline=now + agent.wall_clock(run.subject),
+            deadline=now + (_timeout(claimed.tasks) or agent.wall_clock(run.subject)),
             beat=agent_row["beat"],
             last=last_words(agent_row),
             steps=recorded_steps(claimed.steps),
@@ -132,6 +132,12 @@ def _asked(row: Row, now: datetime) -> Iterator[tuple[str, Row]]:
         yield "items_to_show", inbox
         if row["subject"] == Subject.beat:
             yield "beat_steps", run
+
+
+def _timeout(tasks: list[Row]) -> timedelta | None:
+    """Of the one task that a run is about; each task of a shift has its own deadline, from when it begins."""
+    own = tasks[0]["timeout"] if len(tasks) == 1 else None
+    return None if own is None else timedelta(microseconds=own)
 
 
 def _needs_items(row: Row) -> bool:

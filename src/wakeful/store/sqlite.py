@@ -161,11 +161,13 @@ class SqliteSession(_Connection):
         return self.connection.last_insert_rowid() if self.connection.changes() else None
 
     def inserts(self, query: str, rows: Sequence[Row]) -> list[int]:
-        ids = []
-        for row in rows:
-            self._execute(query, row)
-            ids.append(self.connection.last_insert_rowid())
-        return ids
+        before = self.connection.total_changes()
+        self.many(query, rows)
+        if self.connection.total_changes() - before != len(rows):
+            raise AssertionError(f"{query}: not every row is a new one")
+        # One connection writes, and ids are given one after the other.
+        last = self.connection.last_insert_rowid()
+        return list(range(last - len(rows) + 1, last + 1))
 
     def many(self, query: str, rows: Sequence[Row]) -> None:
         if len(rows) == 1:

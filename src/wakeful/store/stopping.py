@@ -1,4 +1,4 @@
-"""A run that somebody wants ended: void while nobody has it, else noted for whoever holds it."""
+"""A run that somebody wants ended: void while nobody has it, else noted for whoever holds it. So with a task of one."""
 
 from __future__ import annotations
 
@@ -30,8 +30,14 @@ class Stopping(Voiding):
             self.void_run(row["id"], row["epoch"], now)
 
     def stopping(self, node: str) -> list[Stop]:
-        rows = self.session.reader().all("stopping_runs", node=node)
+        runs, tasks = self.session.reader().lists(("stopping_runs", {"node": node}), ("stopping_tasks", {"node": node}))
         return [
-            Stop(run=row["id"], epoch=row["epoch"], by=row["stop_by"], at_once=bool(row["stop_at_once"]))
-            for row in rows
+            *(
+                Stop(run=row["id"], epoch=row["epoch"], by=row["stop_by"], at_once=bool(row["stop_at_once"]))
+                for row in runs
+            ),
+            *(
+                Stop(run=row["run"], epoch=row["epoch"], by=row["stop_by"], at_once=False, task=row["item"])
+                for row in tasks
+            ),
         ]

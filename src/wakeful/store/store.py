@@ -10,6 +10,7 @@ from wakeful.core.errors import Unknown
 from wakeful.core.items import Item
 from wakeful.core.standing import Standing
 from wakeful.core.wakes import Pause, Wake
+from wakeful.store.auditing import Auditing
 from wakeful.store.deciding import Deciding, candidates
 from wakeful.store.dueness import Dueness
 from wakeful.store.handling import Handling
@@ -21,13 +22,26 @@ from wakeful.store.mirroring import Mirroring
 from wakeful.store.opinions import target_of
 from wakeful.store.protocol import Attempt, RunRow, Why
 from wakeful.store.publishing import Publishing
+from wakeful.store.queues import Queues
 from wakeful.store.rows import to_attempt, to_item, to_pause, to_run_row, to_standing
 from wakeful.store.stopping import Stopping
 from wakeful.store.tasking import Tasking
 
 
 class SqlStore(
-    Mirroring, Handling, Inboxes, Dueness, Listing, Deciding, Joining, Stopping, Publishing, Tasking, Keeping
+    Mirroring,
+    Handling,
+    Inboxes,
+    Queues,
+    Dueness,
+    Listing,
+    Deciding,
+    Joining,
+    Stopping,
+    Publishing,
+    Tasking,
+    Keeping,
+    Auditing,
 ):
     """The whole protocol over one session. Reads go through the session's readers and see what is committed."""
 

@@ -37,6 +37,10 @@ class VirtualHeld:
     def run(self) -> int:
         return self._guardian.order.run.id
 
+    @property
+    def over(self) -> bool:
+        return not self._guardian.alive
+
     async def wait(self) -> Ending:
         while self._guardian.alive:
             await self._carrier.next_change(self._guardian)
@@ -54,9 +58,12 @@ class VirtualHeld:
             else:
                 await self._carrier.next_change(self._guardian)
 
-    async def end(self, by: str, *, at_once: bool = False) -> None:
+    async def end(self, by: str, *, at_once: bool = False, task: int | None = None) -> None:
         self._carrier.ends.append((self.run, by, at_once))
-        self._carrier.kill(self.run, by)
+        if task is not None and len(self._guardian.order.tasks) > 1:
+            self._carrier.end_task(self.run, task, by)
+        else:
+            self._carrier.kill(self.run, by)
 
     def extend(self, until: float) -> None:
         self._carrier.lease(self.run, until)
@@ -68,6 +75,10 @@ class VetoedHeld:
     def __init__(self, run: int) -> None:
         self.run = run
 
+    @property
+    def over(self) -> bool:
+        return True
+
     async def wait(self) -> Ending:
         return VETOED
 
@@ -75,7 +86,7 @@ class VetoedHeld:
         for batch in NO_BATCHES:
             yield batch
 
-    async def end(self, by: str, *, at_once: bool = False) -> None:
+    async def end(self, by: str, *, at_once: bool = False, task: int | None = None) -> None:
         return
 
     def extend(self, until: float) -> None:
@@ -198,6 +209,11 @@ class VirtualCarrier:
         self.runner.kill(run, by, timedelta(seconds=asyncio.get_running_loop().time()))
         self._tell(run)
 
+    def end_task(self, run: int, task: int, by: str) -> None:
+        self._pass_time()
+        self.runner.end_task(run, task, by)
+        self._tell(run)
+
     def lose(self, run: int) -> None:
         """The guardian dies with its run and leaves no record."""
         self.runner.lose(self.runner.guardians[run], timedelta(seconds=asyncio.get_running_loop().time()))
@@ -227,7 +243,8 @@ async def _whole(value: T | Awaitable[T]) -> T:
 
 
 def _within_wall_clock(plan: Plan, order: Order) -> Plan:
-    wall_clock = order.agent.wall_clock(order.run.subject)
+    own = order.tasks[0].timeout if len(order.tasks) == 1 else None
+    wall_clock = own or order.agent.wall_clock(order.run.subject)
     if plan.duration <= wall_clock:
         return plan
     return Plan(duration=wall_clock, ending=KILLED, acts=plan.acts, tasks=plan.tasks)

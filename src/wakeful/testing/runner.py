@@ -143,6 +143,15 @@ class VirtualRunner:
         self._end(guardian, Ending(by=by), elapsed)
         return True
 
+    def end_task(self, run: int, task: int, by: str) -> None:
+        """End one task of a live shift by request, if it has not ended."""
+        guardian = self.guardians[run]
+        left = guardian.plan.tasks[guardian.tasks_ended :]
+        if guardian.alive and any(end.task == task for _, end in left):
+            rest = tuple((after, end) for after, end in left if end.task != task)
+            guardian.plan = replace(guardian.plan, tasks=guardian.plan.tasks[: guardian.tasks_ended] + rest)
+            guardian.task_exits.append(TaskEnd(task=task, ending=Ending(by=by)))
+
     def lose(self, guardian: Guardian, elapsed: timedelta) -> None:
         """The guardian dies with its run and leaves no record."""
         guardian.alive = False

@@ -92,7 +92,9 @@ def check_start(ledger: Ledger, history: History, event: Event) -> Iterator[Viol
         if owner in ("operator", "file") and scope in scopes and (until is None or until > event.at):
             what = f"run {run.id} of {agent.name} began although {owner} paused {scope} with event {since}"
             yield Violation(rule="once a pause has returned, nothing begins in its scope", what=what, rows=(event,))
-    if execution.order.deadline != event.at + agent.wall_clock(run.subject):
+    tasks = execution.order.tasks
+    own = tasks[0].timeout if len(tasks) == 1 else None
+    if execution.order.deadline != event.at + (own or agent.wall_clock(run.subject)):
         what = f"the wall clock of run {run.id} ends at {execution.order.deadline}"
         yield Violation(rule=rule, what=what, rows=(event,))
 

@@ -5,6 +5,7 @@ An implementation subclasses `StoreContract` in its tests and gives `make_store`
 
 from __future__ import annotations
 
+from wakeful.testing.contracts.store_changes import ChangesContract
 from wakeful.testing.contracts.store_checking import CheckingContract
 from wakeful.testing.contracts.store_crashes import CrashesContract
 from wakeful.testing.contracts.store_deciding import DecidingContract
@@ -22,9 +23,11 @@ from wakeful.testing.contracts.store_nodes import NodesContract
 from wakeful.testing.contracts.store_orders import OrdersContract
 from wakeful.testing.contracts.store_output import OutputContract
 from wakeful.testing.contracts.store_pauses import PausesContract
+from wakeful.testing.contracts.store_queue import QueueContract
 from wakeful.testing.contracts.store_reading import ReadingContract
 from wakeful.testing.contracts.store_recording import RecordingContract
 from wakeful.testing.contracts.store_recovery import RecoveryContract
+from wakeful.testing.contracts.store_recurrences import RecurrencesContract
 from wakeful.testing.contracts.store_senders import SendersContract
 from wakeful.testing.contracts.store_shifts import ShiftsContract
 from wakeful.testing.contracts.store_stopping import StoppingContract
@@ -53,6 +56,9 @@ class StoreContract(
     StoppingContract,
     FinishingContract,
     TasksContract,
+    QueueContract,
+    ChangesContract,
+    RecurrencesContract,
     ShiftsContract,
     PausesContract,
     CrashesContract,

@@ -12,8 +12,10 @@ import pytest
 
 from wakeful.core.admission import admit
 from wakeful.core.agents import Limits, Runner
+from wakeful.core.cron import parse_schedule
 from wakeful.core.items import Kind, NewItem, Observation, Origin, Ring
 from wakeful.core.lifecycle import Lifecycle, State
+from wakeful.core.recurrences import Recurrence
 from wakeful.core.settlement import settle, skip_beat
 from wakeful.core.wakes import Pause
 from wakeful.store.protocol import Finish, Order, Store, TaskEnd
@@ -47,6 +49,7 @@ DESK = Pause(scope="agent:desk", owner="operator", reason="lunch", since=NOW)
 FLEET = Pause(scope="fleet", owner="operator", reason="a bad deploy", since=LATER)
 NOTE = Observation(external_id="note.md", fingerprint="1")
 EDITED = Observation(external_id="note.md", fingerprint="2")
+SWEEPING = Recurrence(name="sweeping", title="sweep the yard", schedule=parse_schedule("* * * * *"), agent="moss")
 FRESH = Observation(external_id="new.md", fingerprint="1")
 
 
@@ -70,7 +73,7 @@ class Scene:
 
 def set_scene(store: Store) -> Scene:
     store.join("one", "attic", "", NOW, LEASE)
-    store.declare(a_fleet(*AGENTS, sessions=9), NOW)
+    store.declare(a_fleet(*AGENTS, sessions=9, recurrences=(SWEEPING,)), NOW)
     store.observe("folder", "wren", [NOTE, Observation(external_id="old.md", fingerprint="1")], NOW)
     tasks = [NewItem(kind=Kind.task, agent="hale", subject=str(n)) for n in range(3)]
     ids = tuple(answer.id for answer in store.record(tasks, NOW))
@@ -98,9 +101,9 @@ def finish_one(scene: Scene) -> Any:
     return scene.store.finish([Finish(run=run.id, epoch=run.epoch, ending=reported(usd=7))], settle, LATER)
 
 
-def finish_task(scene: Scene) -> Any:
-    run, end = scene.shift.run, TaskEnd(task=scene.tasks[0], ending=DONE, result="swept")
-    return scene.store.finish_task(run.id, run.epoch, end, LATER)
+def finish_tasks(scene: Scene) -> Any:
+    run, ends = scene.shift.run, [TaskEnd(task=task, ending=DONE, result="swept") for task in scene.tasks]
+    return scene.store.finish_tasks(run.id, run.epoch, ends, LATER)
 
 
 def save_step(scene: Scene) -> Any:
@@ -148,12 +151,14 @@ VERBS: dict[str, Callable[[Scene], Any]] = {
     "orphans": lambda scene: scene.store.orphans(LATER + LEASE),
     "keep_output": lambda scene: scene.store.keep_output(scene.inbox.run.id, "stdout", b"and another\n"),
     "finish": finish_one,
-    "finish_task": finish_task,
+    "finish_tasks": finish_tasks,
     "stop": lambda scene: scene.store.stop([scene.unclaimed, scene.inbox.run.id], "rana", LATER),
     "skip": skip,
     "forget": forget,
     "void": lambda scene: scene.store.void(scene.unclaimed, 0, LATER),
     "expire": lambda scene: scene.store.expire(LATER + 5 * SECOND),
+    "change_tasks": lambda scene: scene.store.change_tasks(scene.tasks, "complete", "rana", LATER, result="swept"),
+    "recur": lambda scene: scene.store.recur(LATER),
     "change_task": lambda scene: scene.store.change_task(scene.tasks[1], "cancel", "rana", LATER),
     "save_step": save_step,
 }
@@ -169,6 +174,7 @@ def snapshot(scene: Scene) -> dict[str, Any]:
         "standings": [store.standing(agent.name) for agent in agents],
         "pauses": store.pauses(),
         "items": store.items(),
+        "recurrences": store.recurrences(),
         "attempts": [store.attempts(task) for task in scene.tasks],
         "steps": [store.steps(scene.shift.run.id, task=task) for task in scene.tasks],
         "runs": store.runs(),

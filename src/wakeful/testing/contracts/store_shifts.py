@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from wakeful.core.agents import Runner
 from wakeful.core.errors import Stale, Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.items import State
-from wakeful.core.runs import Outcome
+from wakeful.core.runs import Ending, Outcome, Result
 from wakeful.store.protocol import Order, TaskEnd
 from wakeful.testing.contracts.store_case import (
     DONE,
@@ -34,9 +36,10 @@ class ShiftsContract(StoreCase):
         assert {task.id for task in order.tasks} == set(tasks)
         return order
 
-    def settle_one(self, order: Order, task: int, ending: object = DONE, **more: str) -> Outcome:
+    def settle_one(self, order: Order, task: int, ending: object = DONE, **more: str) -> Outcome | None:
         end = TaskEnd(task=task, ending=ending, **more)  # type: ignore[arg-type]
-        return self.store.finish_task(order.run.id, order.run.epoch, end, NOW + MINUTE)
+        (outcome,) = self.store.finish_tasks(order.run.id, order.run.epoch, [end], NOW + MINUTE)
+        return outcome
 
     def test_a_handler_takes_a_shift_of_its_own_tasks_and_those_of_its_roles(self) -> None:
         self.declare(HANDLER, "wren")
@@ -87,6 +90,32 @@ class ShiftsContract(StoreCase):
         told = [event.item for event in self.store.events() if event.kind is EventKind.task_ended]
         assert told == [good, idle, bad]
 
+    def test_the_result_of_a_task_is_what_was_returned_else_declared_else_said_else_printed(self) -> None:
+        self.declare(HANDLER)
+        declared = Result(outcome="done", summary="said", value='{"pages": 2}')
+        endings = [
+            (Ending(exit_code=0, result=declared), "returned"),
+            (Ending(exit_code=0, result=declared), None),
+            (Ending(exit_code=0, result=replace(declared, value=None), output="printed"), None),
+            (Ending(exit_code=0, output="printed", printed="printed"), None),
+        ]
+        tasks = [self.task("moss") for _ in endings]
+        order = self.shift(*tasks)
+        ends = [
+            TaskEnd(task=task, ending=ending, result=result)
+            for task, (ending, result) in zip(tasks, endings, strict=True)
+        ]
+        self.store.finish_tasks(order.run.id, order.run.epoch, ends, NOW)
+        assert [self.item(task).result for task in tasks] == ["returned", '{"pages": 2}', "said", "printed"]
+        assert [self.store.attempts(task)[0].output for task in tasks] == ["", "", "", "printed"]
+
+    def test_a_run_about_one_task_has_the_limit_of_that_task(self) -> None:
+        self.declare("moss")
+        self.task("moss", timeout=90 * SECOND)
+        (order,) = self.serve(NOW)
+        assert order.deadline == NOW + 90 * SECOND
+        assert [task.timeout for task in order.tasks] == [90 * SECOND]
+
     def test_the_end_of_a_shift_settles_only_what_is_left_of_it(self) -> None:
         self.declare(HANDLER)
         good, named, left = (self.task("moss") for _ in range(3))
@@ -104,15 +133,29 @@ class ShiftsContract(StoreCase):
         task, other = self.task("moss"), self.task("moss", not_before=BEAT)
         order = self.shift(task)
         self.settle_one(order, task)
-        for id in (task, other, 999):
-            with pytest.raises(Stale):
-                self.settle_one(order, id)
+        before = [self.item(id) for id in (task, other)]
+        assert [self.settle_one(order, id, FAILED) for id in (task, other, 999)] == [None, None, None]
+        assert [self.item(id) for id in (task, other)] == before
         end = TaskEnd(task=task, ending=DONE)
         with pytest.raises(Stale):
-            self.store.finish_task(order.run.id, order.run.epoch + 1, end, NOW)
+            self.store.finish_tasks(order.run.id, order.run.epoch + 1, [end], NOW)
         self.end(order)
         with pytest.raises(Stale):
             self.settle_one(order, task)
+
+    def test_many_tasks_of_a_shift_are_settled_at_once_each_with_its_own_end(self) -> None:
+        self.declare(HANDLER)
+        good, bad, left, cancelled = (self.task("moss") for _ in range(4))
+        order = self.shift(good, bad, left, cancelled)
+        self.store.change_task(cancelled, "cancel", "rana", NOW)
+        told = [(good, DONE), (bad, FAILED), (999, DONE), (good, FAILED), (cancelled, DONE)]
+        ends = [TaskEnd(task=task, ending=ending) for task, ending in told]
+        outcomes = self.store.finish_tasks(order.run.id, order.run.epoch, ends, NOW + MINUTE)
+        assert outcomes == [Outcome.done, Outcome.failed, None, None, Outcome.done]
+        states = [self.item(task).state for task in (good, bad, left, cancelled)]
+        assert states == [State.completed, State.failed, State.in_progress, State.cancelled]
+        told_of = [event.item for event in self.store.events() if event.kind is EventKind.task_ended]
+        assert told_of == [good, bad, cancelled]
 
     # -- steps
 

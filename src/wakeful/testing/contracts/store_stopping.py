@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from wakeful.core.agents import Runner
 from wakeful.core.events import EventKind
+from wakeful.core.items import State
+from wakeful.core.runs import Outcome
 from wakeful.core.settlement import settle
-from wakeful.store.protocol import Finish, Stop
+from wakeful.store.protocol import Finish, Stop, TaskEnd
 from wakeful.testing.contracts.store_case import (
     ADMIT,
     BY_US,
@@ -12,6 +15,7 @@ from wakeful.testing.contracts.store_case import (
     MINUTE,
     NOW,
     StoreCase,
+    an_agent,
     operator,
     timer,
 )
@@ -43,6 +47,20 @@ class StoppingContract(StoreCase):
         assert self.row(order.run.id).state == "running"
         self.reopen()
         assert [stop.run for stop in self.stops()] == [order.run.id]
+
+    def test_a_task_that_is_taken_from_a_run_under_way_is_noted_for_its_node_until_its_attempt_has_ended(self) -> None:
+        self.declare(an_agent("moss", runner=Runner.handler))
+        taken, left = self.task("moss"), self.task("moss")
+        (order,) = self.serve(NOW)
+        run, epoch = order.run.id, order.run.epoch
+        self.store.change_task(taken, "cancel", "rana", NOW)
+        self.reopen()
+        assert self.stops() == [Stop(run=run, epoch=epoch, by="rana", at_once=False, task=taken)]
+        assert self.stops("two") == []
+        ends = [TaskEnd(task=taken, ending=BY_US)]
+        assert self.store.finish_tasks(run, epoch, ends, NOW + MINUTE) == [Outcome.killed]
+        assert self.stops() == []
+        assert (self.item(taken).state, self.item(left).state) == (State.cancelled, State.in_progress)
 
     def test_what_has_ended_is_no_longer_wanted_ended(self) -> None:
         self.declare("moss")

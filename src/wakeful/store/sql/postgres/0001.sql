@@ -266,11 +266,15 @@ CREATE INDEX item_later ON item (target, not_before, id)
 CREATE INDEX item_soonest ON item (not_before, id)
     WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL;
 CREATE INDEX item_key ON item (key, id) WHERE key IS NOT NULL AND closed_at IS NULL;
-CREATE INDEX item_queue ON item (target) WHERE kind = 'task' AND closed_at IS NULL;
+-- Of one key, one at a time, whoever is at it.
+CREATE UNIQUE INDEX item_key_held ON item (key) WHERE key IS NOT NULL AND held_by IS NOT NULL;
+CREATE INDEX item_queue ON item (target, id) WHERE kind = 'task' AND closed_at IS NULL;
+CREATE INDEX item_of_source ON item (source) WHERE source IS NOT NULL AND kind = 'task' AND closed_at IS NULL;
 CREATE INDEX item_by_run ON item (by_run) WHERE by_run IS NOT NULL AND closed_at IS NULL;
 CREATE INDEX item_closed ON item (closed_at, id) WHERE closed_at IS NOT NULL;
 CREATE INDEX item_keyed ON item (closed_at, id) WHERE closed_at IS NOT NULL AND dedupe IS NOT NULL;
-CREATE INDEX item_dead ON item (id) WHERE state = 'dead_letter';
+-- What did not go well is found without what did.
+CREATE INDEX item_aside ON item (state, id) WHERE kind = 'task' AND state IN ('dead_letter', 'blocked', 'failed', 'cancelled');
 -- What is gone may come back as the very thing that it was.
 CREATE INDEX item_gone ON item (fingerprint) WHERE external_id IS NOT NULL AND closed_at IS NOT NULL;
 

@@ -117,3 +117,23 @@ INSERT INTO event (kind, at, agent, wake, run, item, fields)
 SELECT e.kind, e.at, e.agent, e.wake, e.run, e.item, e.fields FROM entered, ROWS FROM (
     json_to_recordset(:rows::json) AS (kind text, at bigint, agent text, wake bigint, run bigint, item bigint, fields text)
 ) WITH ORDINALITY AS e (kind, at, agent, wake, run, item, fields, place) ORDER BY e.place;
+
+-- name: recurrence_rows
+SELECT name, declaration, next_at FROM recurrence ORDER BY name;
+
+-- name: due_recurrences
+-- Two nodes that look at once take one after the other.
+SELECT name, declaration, next_at FROM recurrence WHERE next_at <= :now ORDER BY name FOR UPDATE;
+
+-- name: put_recurrence
+INSERT INTO recurrence (name, declaration, next_at) VALUES (:name, :declaration, :next_at)
+ON CONFLICT (name) DO UPDATE SET declaration = :declaration, next_at = :next_at;
+
+-- name: set_next
+UPDATE recurrence SET next_at = :next_at WHERE name = :name;
+
+-- name: forget_recurrence
+DELETE FROM recurrence WHERE name = :name;
+
+-- name: open_of_source
+SELECT 1 AS found FROM item WHERE source = :source AND source IS NOT NULL AND kind = 'task' AND closed_at IS NULL LIMIT 1;

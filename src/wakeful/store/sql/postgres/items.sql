@@ -1,48 +1,52 @@
 -- name: put_item
-INSERT INTO item (kind, state, agent, role, target, sender, origin, subject, body, type, priority, ring, ring_at, dedupe,
-    source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, thread,
-    by_run, metadata, created_at)
-SELECT :kind, :state, :agent, :role, :target, :sender, :origin, :subject, :body, :type, :priority,
-    :ring,
+INSERT INTO item (kind, state, agent, sender, origin, subject, body, type, priority, ring, ring_at, dedupe, source, external_id, fingerprint,
+    not_before, tags, reply_to, thread, by_run, metadata, created_at)
+SELECT 'message', 'open', r.agent, r.sender, r.origin, r.subject, r.body, r.type, r.priority, r.ring,
     -- Nobody's timer would ever show a silent message to such an agent: it rings late instead of never.
-    CASE WHEN :sweep_at::bigint IS NULL THEN :ring_at::bigint
-        ELSE (SELECT :sweep_at::bigint FROM address WHERE name = :agent AND timerless = 1) END,
-    :dedupe::varchar, :source, :external_id, :fingerprint, :max_retries::int, :key, :not_before::bigint, :tags, :waits_for,
-    :reply_to::bigint, (SELECT coalesce(t.thread, t.id) FROM item t WHERE t.id = :reply_to::bigint), :by_run::bigint,
-    :metadata, :now
--- What is known already needs no new id.
-WHERE NOT EXISTS (SELECT 1 FROM item k WHERE k.dedupe = :dedupe::varchar AND k.dedupe IS NOT NULL)
-ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING
-RETURNING id;
-
--- name: put_items
-INSERT INTO item (kind, state, agent, role, target, sender, origin, subject, body, type, priority, ring, ring_at, dedupe,
-    source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, thread,
-    by_run, metadata, created_at)
-SELECT r.kind, r.state, r.agent, r.role, r.target, r.sender, r.origin, r.subject, r.body, r.type, r.priority, r.ring,
     CASE WHEN r.sweep_at IS NULL THEN r.ring_at
         ELSE (SELECT r.sweep_at FROM address d WHERE d.name = r.agent AND d.timerless = 1) END,
-    r.dedupe, r.source, r.external_id, r.fingerprint, r.max_retries, r.key, r.not_before, r.tags, r.waits_for,
-    r.reply_to, (SELECT coalesce(t.thread, t.id) FROM item t WHERE t.id = r.reply_to), r.by_run, r.metadata, r.now
-FROM ROWS FROM (json_to_recordset(:rows::json) AS (kind text, state text, agent text, role text, target text, sender text,
-    origin text, subject text, body text, type text, priority smallint, ring text, ring_at bigint, sweep_at bigint,
-    dedupe text, source text, external_id text, fingerprint text, max_retries int, key text, not_before bigint, tags text,
-    waits_for int, reply_to bigint, by_run bigint, metadata text, now bigint)) WITH ORDINALITY AS r (kind, state, agent, role, target,
-    sender, origin, subject, body, type, priority, ring, ring_at, sweep_at, dedupe, source, external_id, fingerprint,
-    max_retries, key, not_before, tags, waits_for, reply_to, by_run, metadata, now, place)
+    r.dedupe, r.source, r.external_id, r.fingerprint, r.not_before, r.tags, r.reply_to,
+    (SELECT coalesce(t.thread, t.id) FROM item t WHERE t.id = r.reply_to), r.by_run, r.metadata, r.now
+FROM ROWS FROM (json_to_recordset(:rows::json) AS (
+    agent text, sender text, origin text, subject text, body text, type text, priority smallint, ring text, ring_at
+    bigint, sweep_at bigint, dedupe text, source text, external_id text, fingerprint text, not_before bigint, tags
+    text, reply_to bigint, by_run bigint, metadata text, now bigint)) WITH ORDINALITY AS r (
+    agent, sender, origin, subject, body, type, priority, ring, ring_at, sweep_at, dedupe, source, external_id,
+    fingerprint, not_before, tags, reply_to, by_run, metadata, now, turn)
 -- What is known already needs no new id. As a look for each, so that it is never a scan for all.
 WHERE r.dedupe IS NULL OR (SELECT k.id FROM item k WHERE k.dedupe = r.dedupe::varchar) IS NULL
-ORDER BY r.place
+ORDER BY r.turn
 ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING
 RETURNING id, dedupe;
 
--- name: item_by_dedupe
-SELECT id, kind, agent, role, subject, body, metadata, type, priority FROM item WHERE dedupe = :dedupe;
+-- name: put_task
+INSERT INTO item (kind, ring, fingerprint,
+    state, agent, role, target, sender, origin, subject, body, type, priority, dedupe, source, max_retries, key,
+    not_before, tags, by_run, metadata, place, timeout, payload, attempts, result, error, created_at, closed_at)
+SELECT 'task', 'silent', '1',
+    r.state, r.agent, r.role, r.target, r.sender, r.origin, r.subject, r.body, r.type, r.priority, r.dedupe, r.source,
+    r.max_retries, r.key, r.not_before, r.tags, r.by_run, r.metadata, r.place, r.timeout, r.payload, r.attempts,
+    r.result, r.error, r.created_at, r.closed_at
+FROM ROWS FROM (json_to_recordset(:rows::json) AS (
+    state text, agent text, role text, target text, sender text, origin text, subject text, body text, type text,
+    priority smallint, dedupe text, source text, max_retries int, key text, not_before bigint, tags text, by_run
+    bigint, metadata text, place bigint, timeout bigint, payload text, attempts int, result text, error text,
+    created_at bigint, closed_at bigint)) WITH ORDINALITY AS r (
+    state, agent, role, target, sender, origin, subject, body, type, priority, dedupe, source, max_retries, key,
+    not_before, tags, by_run, metadata, place, timeout, payload, attempts, result, error, created_at, closed_at, turn)
+WHERE r.dedupe IS NULL OR (SELECT k.id FROM item k WHERE k.dedupe = r.dedupe::varchar) IS NULL
+ORDER BY r.turn
+ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING
+RETURNING id, dedupe;
+
+-- name: items_by_dedupe
+SELECT id, dedupe, kind, agent, role, subject, body, metadata, type, payload, priority FROM item
+WHERE dedupe = ANY (ARRAY(SELECT json_array_elements_text(:keys::json)::varchar)) AND dedupe IS NOT NULL;
 
 -- name: item_row
 SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
     unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
-    closed_at, by_run, reply_to, thread, metadata
+    closed_at, by_run, reply_to, thread, metadata, payload, timeout, tags, dedupe, waits_for
 FROM item WHERE id = :item;
 
 -- name: mirrored
@@ -104,7 +108,7 @@ UPDATE item SET asked = NULL WHERE id = :item AND asked = :wake;
 -- name: items_to_show
 SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
     unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
-    closed_at, by_run, reply_to, thread, metadata
+    closed_at, by_run, reply_to, thread, metadata, payload, timeout, tags, dedupe, waits_for
 FROM item
 WHERE agent IN (:agent, :address) AND kind = 'message' AND closed_at IS NULL AND held_by IS NULL
     AND (not_before IS NULL OR not_before <= :now)

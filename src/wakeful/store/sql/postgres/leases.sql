@@ -1,34 +1,46 @@
--- name: lease_task
-UPDATE item SET state = 'in_progress', held_by = r.run, asked = r.wake
-FROM json_to_recordset(:rows::json) AS r (item bigint, run bigint, wake bigint)
-WHERE item.id = r.item AND item.state IN ('pending', 'failed') AND item.held_by IS NULL;
+-- name: lease_tasks
+UPDATE item SET state = 'in_progress', held_by = :run, asked = :wake
+FROM json_array_elements_text(:tasks::json) AS j (value)
+WHERE item.id = j.value::bigint AND item.state IN ('pending', 'failed') AND item.held_by IS NULL;
 
--- name: put_attempt
+-- name: put_attempts
 INSERT INTO attempt (item, run, started_at)
-SELECT r.item, r.run, r.now FROM json_to_recordset(:rows::json) AS r (item bigint, run bigint, now bigint);
+SELECT j.value::bigint, :run::bigint, :now::bigint FROM json_array_elements_text(:tasks::json) AS j (value);
 
 -- name: tasks_of_run
 SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
     i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
     i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run,
-    i.reply_to, i.thread, i.metadata
+    i.reply_to, i.thread, i.metadata, i.payload, i.timeout, i.tags, i.dedupe, i.waits_for
 FROM attempt a JOIN item i ON i.id = a.item
-WHERE a.run = :run AND a.ended_at IS NULL ORDER BY i.priority DESC, i.id;
+WHERE a.run = :run AND a.ended_at IS NULL ORDER BY i.place, i.id;
 
--- name: task_of_run
-SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
-    i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
-    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run,
-    i.reply_to, i.thread, i.metadata
-FROM attempt a JOIN item i ON i.id = a.item
-WHERE a.item = :item AND a.run = :run AND a.ended_at IS NULL;
+-- name: run_owner
+SELECT r.id, r.state, r.epoch, a.name, a.version FROM run r JOIN agent a ON a.name = r.agent WHERE r.id = :run;
+
+-- name: tasks_under_way
+SELECT i.id, i.attempts, i.max_retries, i.held_by FROM attempt a JOIN item i ON i.id = a.item
+WHERE a.run = :run AND a.ended_at IS NULL;
 
 -- name: end_attempt
 -- Whoever ends one has read it as open, under the lock of its address.
-UPDATE attempt SET ended_at = r.now, outcome = r.outcome, counted = r.counted, exit_code = r.exit_code, error = r.error
+UPDATE attempt SET ended_at = r.now, outcome = r.outcome, counted = r.counted, exit_code = r.exit_code, error = r.error,
+    output = r.output
 FROM json_to_recordset(:rows::json) AS r (item bigint, run bigint, now bigint, outcome text, counted smallint,
-    exit_code int, error text)
+    exit_code int, error text, output text)
 WHERE attempt.item = r.item AND attempt.run = r.run;
+
+-- name: end_done
+-- Those that were done, and left nothing to be told. Whoever ends them has read them as open, as above.
+UPDATE attempt SET ended_at = :now, outcome = 'done', counted = 1, exit_code = 0
+FROM json_array_elements_text(:tasks::json) AS j (value)
+WHERE attempt.item = j.value::bigint AND attempt.run = :run;
+
+-- name: settle_done
+UPDATE item SET state = 'completed', held_by = NULL, asked = NULL, attempts = attempts + 1, not_before = NULL,
+    error = NULL, shown = fingerprint, closed_at = :now
+FROM json_array_elements_text(:tasks::json) AS j (value)
+WHERE item.id = j.value::bigint AND item.held_by = :run;
 
 -- name: settle_task
 UPDATE item SET state = r.state, held_by = NULL, asked = NULL, attempts = r.attempts, not_before = r.not_before,

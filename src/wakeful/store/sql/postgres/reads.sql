@@ -7,7 +7,7 @@ WHERE removed_at IS NULL OR :removed = 1 ORDER BY name;
 SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
     i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
     i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run, i.reply_to, i.thread,
-    i.metadata
+    i.metadata, i.payload, i.timeout, i.tags, i.dedupe, i.waits_for
 FROM json_array_elements_text(:ids::json) WITH ORDINALITY AS j (value, key)
 JOIN item i ON i.id = j.value::bigint ORDER BY j.key;
 

@@ -80,6 +80,10 @@ WHERE id = :run AND state = 'running' AND (stop_by IS NULL OR stop_at_once < :at
 SELECT id, epoch, stop_by, stop_at_once FROM run
 WHERE node = :node AND stop_by IS NOT NULL AND ended_at IS NULL ORDER BY id;
 
+-- name: stopping_tasks
+SELECT a.run, r.epoch, a.item, a.stop_by FROM attempt a JOIN run r ON r.id = a.run
+WHERE a.stop_by IS NOT NULL AND a.ended_at IS NULL AND r.node = :node AND r.ended_at IS NULL ORDER BY a.run, a.item;
+
 -- name: orphaned_runs
 -- With their addresses, as whoever ends them needs; what somebody else is ending, or renewing, is left to them.
 SELECT r.id, r.epoch FROM run r JOIN address d ON d.name = r.address

@@ -7,3 +7,9 @@ SELECT name, result FROM step WHERE subject = :subject ORDER BY saved_at, name;
 
 -- name: forget_steps
 DELETE FROM step USING json_to_recordset(:rows::json) AS r (subject text) WHERE step.subject = r.subject;
+
+-- name: task_held
+SELECT id FROM item WHERE id = :item AND held_by = :run AND kind = 'task';
+
+-- name: forget_task_steps
+DELETE FROM step USING json_array_elements_text(:tasks::json) AS j (value) WHERE step.subject = 'task:' || j.value;

@@ -1,44 +1,59 @@
 -- name: put_dependency
-INSERT INTO dependency (item, needs) VALUES (:item, :needs);
+INSERT INTO dependency (item, needs)
+SELECT r.item, r.needs FROM json_to_recordset(:rows::json) AS r (item bigint, needs bigint);
 
--- name: open_needs
--- It does not end between this look and our commit: who waits for it is then seen by its end, or sees it.
-SELECT id, state FROM item WHERE id = :needs FOR SHARE;
+-- name: needed_tasks
+-- None of them ends between this look and our commit: who waits for it is then seen by its end, or sees it.
+SELECT id, state FROM item WHERE id = ANY (ARRAY(SELECT json_array_elements_text(:tasks::json)::bigint)) AND kind = 'task'
+ORDER BY id FOR SHARE;
+
+-- name: count_needs
+UPDATE item SET waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs
+    WHERE d.item = item.id AND n.state <> 'completed')
+FROM json_to_recordset(:rows::json) AS r (item bigint) WHERE item.id = r.item AND item.closed_at IS NULL;
 
 -- name: first_ready
 -- The heads of all queues together, as far as the window goes; `open` says whether one may be offered.
-SELECT i.id, i.agent, i.role, i.priority, i.created_at, i.source, i.by_run,
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
     (i.key IS NULL OR NOT EXISTS
-        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
+        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
     AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
         AND coalesce(w.agent, 'role:' || w.role) = i.target
         AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
-    AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role)
-        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled = 1)
-        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled = 1)) AS open
+    AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = o.agent AND b.ended_at IS NULL))
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled = 1
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled = 1
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))) AS open
 FROM item i
 WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL AND i.not_before IS NULL
-ORDER BY i.priority DESC, i.id LIMIT :window;
+ORDER BY i.place, i.id LIMIT :window;
 
 -- name: first_later
 -- The heads of all queues together, as far as the window goes; `open` says whether one may be offered.
-SELECT i.id, i.agent, i.role, i.priority, i.created_at, i.source, i.by_run,
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
     (i.key IS NULL OR NOT EXISTS
-        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
+        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
     AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
         AND coalesce(w.agent, 'role:' || w.role) = i.target
         AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
-    AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role)
-        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled = 1)
-        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled = 1)) AS open
+    AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = o.agent AND b.ended_at IS NULL))
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled = 1
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled = 1
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))) AS open
 FROM item i
 WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
 ORDER BY i.not_before, i.id LIMIT :window;
 
 -- name: ready_targets
--- From target to target, however long their queues; but those only for whom nobody waits yet, and somebody is there.
+-- From target to target, however long their queues; but those only for whom nobody waits yet, and somebody is idle.
 WITH RECURSIVE targets (target) AS (
     SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
         AND not_before IS NULL
@@ -52,12 +67,15 @@ WHERE t.target IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
         AND coalesce(w.agent, 'role:' || w.role) = t.target
         AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
-    AND (EXISTS (SELECT 1 FROM role o WHERE substr(t.target, 1, 5) = 'role:' AND o.role = substr(t.target, 6))
-        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = t.target AND a.removed_at IS NULL AND a.enabled = 1)
-        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = t.target AND a.removed_at IS NULL AND a.enabled = 1));
+    AND (EXISTS (SELECT 1 FROM role o WHERE substr(t.target, 1, 5) = 'role:' AND o.role = substr(t.target, 6)
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = o.agent AND b.ended_at IS NULL))
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = t.target AND a.removed_at IS NULL AND a.enabled = 1
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = t.target AND a.removed_at IS NULL AND a.enabled = 1
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL)));
 
 -- name: later_targets
--- From target to target, however long their queues; but those only for whom nobody waits yet, and somebody is there.
+-- From target to target, however long their queues; but those only for whom nobody waits yet, and somebody is idle.
 WITH RECURSIVE targets (target) AS (
     SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
         AND not_before IS NOT NULL
@@ -71,46 +89,91 @@ WHERE t.target IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
         AND coalesce(w.agent, 'role:' || w.role) = t.target
         AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
-    AND (EXISTS (SELECT 1 FROM role o WHERE substr(t.target, 1, 5) = 'role:' AND o.role = substr(t.target, 6))
-        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = t.target AND a.removed_at IS NULL AND a.enabled = 1)
-        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = t.target AND a.removed_at IS NULL AND a.enabled = 1));
+    AND (EXISTS (SELECT 1 FROM role o WHERE substr(t.target, 1, 5) = 'role:' AND o.role = substr(t.target, 6)
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = o.agent AND b.ended_at IS NULL))
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.name = t.target AND a.removed_at IS NULL AND a.enabled = 1
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))
+        OR EXISTS (SELECT 1 FROM agent a WHERE a.address = t.target AND a.removed_at IS NULL AND a.enabled = 1
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL)));
 
 -- name: ready_tasks
-SELECT i.id, i.agent, i.role, i.priority, i.created_at, i.source, i.by_run FROM item i
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run FROM item i
 WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0
     AND i.asked IS NULL AND i.not_before IS NULL
     AND (i.key IS NULL OR NOT EXISTS
-        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
+        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
-ORDER BY i.priority DESC, i.id LIMIT :limit;
+ORDER BY i.place, i.id LIMIT :limit;
 
 -- name: later_tasks
-SELECT i.id, i.agent, i.role, i.priority, i.created_at, i.source, i.by_run FROM item i
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run FROM item i
 WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0
     AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
     AND (i.key IS NULL OR NOT EXISTS
-        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
+        (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
 ORDER BY i.not_before, i.id LIMIT :limit;
 
 -- name: task_attempts
-SELECT item, run, started_at, ended_at, outcome, counted, exit_code, error FROM attempt WHERE item = :item ORDER BY run;
+SELECT item, run, started_at, ended_at, outcome, counted, exit_code, error, output FROM attempt WHERE item = :item ORDER BY run;
 
--- name: change_task_state
-UPDATE item SET state = :state, held_by = NULL, asked = NULL, error = :error, closed_at = :closed_at,
-    not_before = NULL, attempts = CASE WHEN :again::int = 1 THEN 0 ELSE attempts END
+-- name: end_task
+UPDATE item SET state = :state, held_by = NULL, asked = NULL, error = :error, result = coalesce(:result, result),
+    not_before = NULL, closed_at = :now
 WHERE id = :item;
 
--- name: free_dependents
-UPDATE item SET waits_for = waits_for - 1
-WHERE waits_for > 0 AND id IN (SELECT item FROM dependency WHERE needs = :item);
+-- name: retry_task
+-- What it waits for is counted anew: something may have been removed.
+UPDATE item SET state = 'pending', held_by = NULL, asked = NULL, error = NULL, closed_at = NULL, not_before = NULL, attempts = 0,
+    waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
+WHERE id = :item;
 
--- name: block_dependents
-UPDATE item SET state = 'blocked', error = :error, asked = NULL
-WHERE state IN ('pending', 'failed') AND id IN (SELECT item FROM dependency WHERE needs = :item);
+-- name: attempt_under_way
+SELECT t.run, r.state, r.epoch FROM attempt t JOIN run r ON r.id = t.run WHERE t.item = :item AND t.ended_at IS NULL
+ORDER BY t.run DESC LIMIT 1;
 
--- name: unblock_dependents
-UPDATE item SET state = 'pending', error = NULL
-WHERE state = 'blocked' AND waits_for > 0 AND id IN (SELECT item FROM dependency WHERE needs = :item)
-    AND NOT EXISTS (SELECT 1 FROM dependency d JOIN item other ON other.id = d.needs
-        WHERE d.item = item.id AND d.needs <> :item AND other.state IN ('cancelled', 'dead_letter'));
+-- name: stop_attempt
+UPDATE attempt SET stop_by = :by WHERE item = :item AND run = :run AND ended_at IS NULL AND stop_by IS NULL;
+
+-- name: forget_attempt
+DELETE FROM attempt WHERE item = :item AND run = :run;
+
+-- name: attempts_of_run
+SELECT item FROM attempt WHERE run = :run LIMIT 1;
+
+-- name: dependents
+SELECT d.needs, d.item, i.state FROM json_array_elements_text(:tasks::json) AS j (value)
+JOIN dependency d ON d.needs = j.value::bigint JOIN item i ON i.id = d.item ORDER BY d.needs, d.item;
+
+-- name: free_dependent
+-- More than one of those that it waits for may have ended at once.
+UPDATE item SET waits_for = greatest(waits_for - r.ended, 0)
+FROM (SELECT item, count(*)::int AS ended FROM json_to_recordset(:rows::json) AS r (item bigint) GROUP BY item) AS r
+WHERE item.id = r.item;
+
+-- name: block_task
+UPDATE item SET state = 'blocked', error = r.error, asked = NULL
+FROM json_to_recordset(:rows::json) AS r (item bigint, error text) WHERE item.id = r.item AND item.state IN ('pending', 'failed');
+
+-- name: retell_block
+UPDATE item SET error = r.error FROM json_to_recordset(:rows::json) AS r (item bigint, was text, error text)
+WHERE item.id = r.item AND item.state = 'blocked' AND item.error = r.was;
+
+-- name: unblock_task
+-- What it waits for is counted anew: something may have been removed.
+UPDATE item SET state = 'pending', error = NULL,
+    waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
+WHERE id = :item AND state = 'blocked' AND error LIKE :needs
+    AND NOT EXISTS (SELECT 1 FROM dependency d JOIN item n ON n.id = d.needs
+        WHERE d.item = item.id AND n.state IN ('cancelled', 'dead_letter', 'blocked'));
+
+-- name: keyed_task
+SELECT id FROM item WHERE dedupe = :dedupe AND kind = 'task';
+
+-- name: needed_by
+SELECT i.id, i.state FROM dependency d JOIN item i ON i.id = d.needs WHERE d.item = :item ORDER BY i.id;
+
+-- name: depth_of_run
+SELECT w.depth FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;

@@ -47,7 +47,11 @@ SELECT
         AS rings,
     (SELECT r.day FROM run r WHERE r.wake = p.wake AND r.charged = 1 AND r.state <> 'void' ORDER BY r.id LIMIT 1) AS charged_day,
     t.state AS task_state, t.waits_for AS task_waits_for, t.not_before AS task_not_before,
-    t.attempts AS task_attempts
+    t.attempts AS task_attempts,
+    CASE WHEN t.key IS NULL THEN NULL ELSE coalesce(
+        (SELECT min(held.id) FROM item held WHERE held.key = t.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL AND held.id <> t.id),
+        (SELECT min(older.id) FROM item older WHERE older.key = t.key AND older.closed_at IS NULL AND older.id < t.id)) END
+        AS task_behind
 FROM json_to_recordset(:rows::json) AS p (agent text, address text, place text, wake bigint, by_run bigint, task bigint,
     pool text, requested_at bigint, slots bigint, burst_since bigint, agent_total text, pair_total text, day text,
     fleet_day text, pause_agent text, pause_address text, pause_source text, now bigint)
@@ -310,6 +314,7 @@ SELECT min(at) AS at FROM (
     UNION ALL SELECT min(not_before) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed')
         AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL AND not_before > :now
     UNION ALL SELECT min(until) FROM pause WHERE until IS NOT NULL
+    UNION ALL SELECT min(next_at) FROM recurrence
     -- Leases end by the database's clock, whatever the caller's says.
     UNION ALL (SELECT greatest(:now, :now + lease_until - lease_clock()) FROM run WHERE state = 'running'
         ORDER BY lease_until LIMIT 1)

@@ -1,5 +1,6 @@
 -- minimum_reader: 1
--- What must not happen cannot be written. Times are microseconds since 1970 in UTC, money millionths of a dollar.
+-- What must not happen cannot be written. (A list of more than two is looked up in a table that SQLite makes for every
+-- row; hence the pairs.) Times are microseconds since 1970 in UTC, money millionths of a dollar.
 
 -- Whatever can be written to: every agent, and the common address of replicas.
 CREATE TABLE address (
@@ -56,7 +57,7 @@ CREATE TABLE standing (
     beat            INTEGER NOT NULL DEFAULT 0,
     gates           TEXT NOT NULL DEFAULT '{}',
     costs           TEXT NOT NULL DEFAULT '[]',
-    last_outcome    TEXT CHECK (last_outcome IN ('done', 'no_work', 'failed', 'killed')),
+    last_outcome    TEXT CHECK (last_outcome IN ('done', 'no_work') OR last_outcome IN ('failed', 'killed')),
     last_ended_at   INTEGER
 ) WITHOUT ROWID, STRICT;
 
@@ -71,12 +72,12 @@ CREATE TABLE item (
     -- Whose queue a task stands in: an address, or `role:` and the role.
     target       TEXT,
     sender       TEXT,
-    origin       TEXT NOT NULL CHECK (origin IN ('external', 'agent', 'operator')),
+    origin       TEXT NOT NULL CHECK (origin IN ('external', 'agent') OR origin = 'operator'),
     subject      TEXT NOT NULL,
     body         TEXT NOT NULL,
     type         TEXT NOT NULL,
     priority     INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 3),
-    ring         TEXT NOT NULL CHECK (ring IN ('silent', 'news', 'peer', 'operator')),
+    ring         TEXT NOT NULL CHECK (ring IN ('silent', 'news') OR ring IN ('peer', 'operator')),
     -- When it rings, if nobody has shown it by then; a silent item has none, unless no timer would ever show it.
     ring_at      INTEGER,
     dedupe       TEXT,
@@ -112,9 +113,9 @@ CREATE TABLE item (
     created_at   INTEGER NOT NULL,
     closed_at    INTEGER,
     CHECK ((kind = 'message' AND state IN ('open', 'closed'))
-        OR (kind = 'task' AND state IN
-            ('pending', 'in_progress', 'failed', 'blocked', 'completed', 'cancelled', 'dead_letter'))),
-    CHECK ((closed_at IS NOT NULL) = (state IN ('closed', 'completed', 'cancelled', 'dead_letter'))),
+        OR (kind = 'task' AND (state IN ('pending', 'in_progress') OR state IN ('failed', 'blocked')
+            OR state IN ('completed', 'cancelled') OR state = 'dead_letter'))),
+    CHECK ((closed_at IS NOT NULL) = (state IN ('closed', 'completed') OR state IN ('cancelled', 'dead_letter'))),
     CHECK ((kind = 'task' AND held_by IS NOT NULL) = (state = 'in_progress')),
     CHECK (held_by IS NULL OR closed_at IS NULL),
     CHECK (agent IS NOT NULL OR role IS NOT NULL),
@@ -142,11 +143,15 @@ CREATE INDEX item_later ON item (target, not_before)
 CREATE INDEX item_soonest ON item (not_before)
     WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL;
 CREATE INDEX item_key ON item (key, id) WHERE key IS NOT NULL AND closed_at IS NULL;
+-- Of one key, one at a time, whoever is at it.
+CREATE UNIQUE INDEX item_key_held ON item (key) WHERE key IS NOT NULL AND held_by IS NOT NULL;
 CREATE INDEX item_queue ON item (target) WHERE kind = 'task' AND closed_at IS NULL;
+CREATE INDEX item_of_source ON item (source) WHERE source IS NOT NULL AND kind = 'task' AND closed_at IS NULL;
 CREATE INDEX item_by_run ON item (by_run) WHERE by_run IS NOT NULL AND closed_at IS NULL;
 CREATE INDEX item_closed ON item (closed_at) WHERE closed_at IS NOT NULL;
 CREATE INDEX item_keyed ON item (closed_at) WHERE closed_at IS NOT NULL AND dedupe IS NOT NULL;
-CREATE INDEX item_dead ON item (id) WHERE state = 'dead_letter';
+-- What did not go well is found without what did.
+CREATE INDEX item_aside ON item (state, id) WHERE kind = 'task' AND (state IN ('dead_letter', 'blocked') OR state IN ('failed', 'cancelled'));
 -- What is gone may come back as the very thing that it was.
 CREATE INDEX item_gone ON item (fingerprint) WHERE external_id IS NOT NULL AND closed_at IS NOT NULL;
 
@@ -162,9 +167,9 @@ CREATE TABLE wake (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     agent         TEXT REFERENCES address (name),
     role          TEXT,
-    cause         TEXT NOT NULL CHECK (cause IN ('timer', 'operator', 'task', 'peer', 'news')),
-    subject       TEXT NOT NULL CHECK (subject IN ('beat', 'inbox', 'task')),
-    state         TEXT NOT NULL CHECK (state IN ('waiting', 'joined', 'admitted', 'refused')),
+    cause         TEXT NOT NULL CHECK (cause IN ('timer', 'operator') OR cause IN ('task', 'peer') OR cause = 'news'),
+    subject       TEXT NOT NULL CHECK (subject IN ('beat', 'inbox') OR subject = 'task'),
+    state         TEXT NOT NULL CHECK (state IN ('waiting', 'joined') OR state IN ('admitted', 'refused')),
     sender        TEXT,
     reason        TEXT,
     item          INTEGER,
@@ -207,7 +212,7 @@ CREATE INDEX wake_of_run ON wake (by_run) WHERE by_run IS NOT NULL;
 CREATE INDEX wake_root ON wake (root, id) WHERE root IS NOT NULL;
 -- What was asked for under a key of its caller's.
 CREATE INDEX wake_keyed ON wake (source) WHERE substr(source, 1, 4) = 'key:';
-CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND guard IN ('busy', 'state_gate', 'spend');
+CREATE INDEX wake_busy ON wake (agent) WHERE state = 'waiting' AND (guard IN ('busy', 'state_gate') OR guard = 'spend');
 CREATE INDEX wake_role ON wake (role) WHERE state = 'waiting' AND agent IS NULL;
 CREATE INDEX wake_spend ON wake (requested_at) WHERE state = 'waiting' AND guard = 'spend';
 CREATE INDEX wake_joined ON wake (joined) WHERE joined IS NOT NULL;
@@ -220,9 +225,9 @@ CREATE TABLE run (
     address        TEXT NOT NULL REFERENCES address (name),
     wake           INTEGER NOT NULL REFERENCES wake (id),
     cause          TEXT NOT NULL,
-    subject        TEXT NOT NULL CHECK (subject IN ('beat', 'inbox', 'task')),
+    subject        TEXT NOT NULL CHECK (subject IN ('beat', 'inbox') OR subject = 'task'),
     pool           TEXT NOT NULL CHECK (pool IN ('sessions', 'workers')),
-    state          TEXT NOT NULL CHECK (state IN ('admitted', 'running', 'ended', 'void')),
+    state          TEXT NOT NULL CHECK (state IN ('admitted', 'running') OR state IN ('ended', 'void')),
     version        INTEGER NOT NULL,
     position       TEXT NOT NULL,
     hits           INTEGER NOT NULL,
@@ -242,7 +247,7 @@ CREATE TABLE run (
     spent_usd      INTEGER NOT NULL DEFAULT 0,
     spent_tokens   INTEGER NOT NULL DEFAULT 0,
     estimated      INTEGER NOT NULL DEFAULT 0,
-    outcome        TEXT CHECK (outcome IN ('done', 'no_work', 'failed', 'killed')),
+    outcome        TEXT CHECK (outcome IN ('done', 'no_work') OR outcome IN ('failed', 'killed')),
     reason         TEXT NOT NULL DEFAULT '',
     summary        TEXT NOT NULL DEFAULT '',
     admitted_at    INTEGER NOT NULL,
@@ -262,7 +267,7 @@ CREATE UNIQUE INDEX run_open ON run (agent) WHERE ended_at IS NULL;
 CREATE INDEX run_pool ON run (pool) WHERE ended_at IS NULL;
 CREATE INDEX run_unclaimed ON run (state, id) WHERE state = 'admitted';
 CREATE INDEX run_of_agent ON run (agent, id);
-CREATE INDEX run_burst ON run (agent, admitted_at) WHERE cause IN ('timer', 'peer', 'news') AND state <> 'void';
+CREATE INDEX run_burst ON run (agent, admitted_at) WHERE (cause IN ('timer', 'peer') OR cause = 'news') AND state <> 'void';
 CREATE INDEX run_charged ON run (address, id) WHERE charged = 1 AND state <> 'void';
 CREATE INDEX run_of_wake ON run (wake);
 CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
@@ -283,7 +288,7 @@ CREATE TABLE attempt (
     run         INTEGER NOT NULL REFERENCES run (id),
     started_at  INTEGER NOT NULL,
     ended_at    INTEGER,
-    outcome     TEXT CHECK (outcome IN ('done', 'no_work', 'failed', 'killed')),
+    outcome     TEXT CHECK (outcome IN ('done', 'no_work') OR outcome IN ('failed', 'killed')),
     counted     INTEGER NOT NULL DEFAULT 0,
     exit_code   INTEGER,
     error       TEXT NOT NULL DEFAULT '',
@@ -377,7 +382,7 @@ CREATE TABLE source (
 -- What runs printed and were told, for those who cannot read their folders: in pieces, each where the last one ended.
 CREATE TABLE output (
     run     INTEGER NOT NULL REFERENCES run (id),
-    stream  TEXT NOT NULL CHECK (stream IN ('stdout', 'stderr', 'briefing')),
+    stream  TEXT NOT NULL CHECK (stream IN ('stdout', 'stderr') OR stream = 'briefing'),
     start   INTEGER NOT NULL CHECK (start >= 0),
     data    BLOB NOT NULL CHECK (length(data) > 0),
     PRIMARY KEY (run, stream, start)
@@ -399,7 +404,8 @@ CREATE INDEX event_of_run ON event (run) WHERE run IS NOT NULL;
 
 -- What a person did, which is little among all that happens.
 CREATE INDEX event_act ON event (agent, id, kind)
-    WHERE kind IN ('declared', 'removed', 'set', 'paused', 'resumed', 'stopped', 'task_changed');
+    WHERE (kind IN ('declared', 'removed') OR kind IN ('set', 'paused') OR kind IN ('resumed', 'stopped')
+        OR kind = 'task_changed');
 
 -- Where the clock had been set back before an event: between two of these, later events have later instants.
 CREATE TABLE reckoning (

@@ -108,3 +108,23 @@ WHERE r.state = 'admitted' AND r.admitted_at <= :before ORDER BY r.id;
 -- name: put_event
 INSERT INTO event (kind, at, agent, wake, run, item, fields)
 VALUES (:kind, :at, :agent, :wake, :run, :item, :fields);
+
+-- name: recurrence_rows
+SELECT name, declaration, next_at FROM recurrence ORDER BY name;
+
+-- name: due_recurrences
+-- Two nodes that look at once take one after the other.
+SELECT name, declaration, next_at FROM recurrence WHERE next_at <= :now ORDER BY name;
+
+-- name: put_recurrence
+INSERT INTO recurrence (name, declaration, next_at) VALUES (:name, :declaration, :next_at)
+ON CONFLICT (name) DO UPDATE SET declaration = :declaration, next_at = :next_at;
+
+-- name: set_next
+UPDATE recurrence SET next_at = :next_at WHERE name = :name;
+
+-- name: forget_recurrence
+DELETE FROM recurrence WHERE name = :name;
+
+-- name: open_of_source
+SELECT 1 AS found FROM item INDEXED BY item_of_source WHERE source = :source AND source IS NOT NULL AND kind = 'task' AND closed_at IS NULL LIMIT 1;

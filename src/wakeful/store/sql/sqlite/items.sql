@@ -1,22 +1,31 @@
 -- name: put_item
-INSERT INTO item (kind, state, agent, role, target, sender, origin, subject, body, type, priority, ring, ring_at, dedupe,
-    source, external_id, fingerprint, max_retries, key, not_before, tags, waits_for, reply_to, thread,
-    by_run, metadata, created_at)
-VALUES (:kind, :state, :agent, :role, :target, :sender, :origin, :subject, :body, :type, :priority,
-    :ring,
+INSERT INTO item (kind, state, agent, sender, origin, subject, body, type, priority, ring, ring_at, dedupe, source, external_id, fingerprint,
+    not_before, tags, reply_to, thread, by_run, metadata, created_at)
+VALUES ('message', 'open', :agent, :sender, :origin, :subject, :body, :type, :priority, :ring,
     -- Nobody's timer would ever show a silent message to such an agent: it rings late instead of never.
     CASE WHEN :sweep_at IS NULL THEN :ring_at ELSE (SELECT :sweep_at FROM address WHERE name = :agent AND timerless) END,
-    :dedupe, :source, :external_id, :fingerprint, :max_retries, :key, :not_before, :tags, :waits_for, :reply_to,
+    :dedupe, :source, :external_id, :fingerprint, :not_before, :tags, :reply_to,
     (SELECT coalesce(t.thread, t.id) FROM item t WHERE t.id = :reply_to), :by_run, :metadata, :now)
 ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING;
 
--- name: item_by_dedupe
-SELECT id, kind, agent, role, subject, body, metadata, type, priority FROM item WHERE dedupe = :dedupe;
+-- name: put_task
+INSERT INTO item (kind, ring, fingerprint,
+    state, agent, role, target, sender, origin, subject, body, type, priority, dedupe, source, max_retries, key,
+    not_before, tags, by_run, metadata, place, timeout, payload, attempts, result, error, created_at, closed_at)
+VALUES ('task', 'silent', '1',
+    :state, :agent, :role, :target, :sender, :origin, :subject, :body, :type, :priority, :dedupe, :source,
+    :max_retries, :key, :not_before, :tags, :by_run, :metadata, :place, :timeout, :payload, :attempts, :result,
+    :error, :created_at, :closed_at)
+ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING;
+
+-- name: items_by_dedupe
+SELECT id, dedupe, kind, agent, role, subject, body, metadata, type, payload, priority FROM item
+WHERE dedupe IN (SELECT value FROM json_each(:keys)) AND dedupe IS NOT NULL;
 
 -- name: item_row
 SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
     unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
-    closed_at, by_run, reply_to, thread, metadata
+    closed_at, by_run, reply_to, thread, metadata, payload, timeout, tags, dedupe, waits_for
 FROM item WHERE id = :item;
 
 -- name: mirrored
@@ -76,7 +85,7 @@ UPDATE item SET asked = NULL WHERE id = :item AND asked = :wake;
 -- name: items_to_show
 SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
     unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
-    closed_at, by_run, reply_to, thread, metadata
+    closed_at, by_run, reply_to, thread, metadata, payload, timeout, tags, dedupe, waits_for
 FROM item
 WHERE agent IN (:agent, :address) AND kind = 'message' AND closed_at IS NULL AND held_by IS NULL
     AND (not_before IS NULL OR not_before <= :now)

@@ -76,15 +76,15 @@ WHERE e.id <= :last AND e.at < :before
                 AND n.kind = 'ended'))
         OR (e.kind IN ('declared', 'set') AND EXISTS
             (SELECT 1 FROM event n WHERE n.agent IS e.agent AND n.id > e.id AND n.id <= :last AND n.at < :before
-                AND n.kind IN ('declared', 'removed', 'set', 'paused', 'resumed', 'stopped', 'task_changed')
+                AND (n.kind IN ('declared', 'removed') OR n.kind IN ('set', 'paused') OR n.kind IN ('resumed', 'stopped') OR n.kind = 'task_changed')
                 AND n.kind IN ('declared', 'set')))
         OR (e.kind = 'removed' AND EXISTS
             (SELECT 1 FROM event n WHERE n.agent IS e.agent AND n.id > e.id AND n.id <= :last AND n.at < :before
-                AND n.kind IN ('declared', 'removed', 'set', 'paused', 'resumed', 'stopped', 'task_changed')
+                AND (n.kind IN ('declared', 'removed') OR n.kind IN ('set', 'paused') OR n.kind IN ('resumed', 'stopped') OR n.kind = 'task_changed')
                 AND n.kind IN ('declared', 'removed')))
         OR (e.kind = 'paused' AND EXISTS
             (SELECT 1 FROM event n WHERE n.agent IS e.agent AND n.id > e.id AND n.id <= :last AND n.at < :before
-                AND n.kind IN ('declared', 'removed', 'set', 'paused', 'resumed', 'stopped', 'task_changed')
+                AND (n.kind IN ('declared', 'removed') OR n.kind IN ('set', 'paused') OR n.kind IN ('resumed', 'stopped') OR n.kind = 'task_changed')
                 AND n.kind IN ('paused', 'resumed')
                 AND json_extract(n.fields, '$.scope') = json_extract(e.fields, '$.scope')
                 AND json_extract(n.fields, '$.owner') = json_extract(e.fields, '$.owner'))))

@@ -1,29 +1,39 @@
--- name: lease_task
+-- name: lease_tasks
 UPDATE item SET state = 'in_progress', held_by = :run, asked = :wake
-WHERE id = :item AND state IN ('pending', 'failed') AND held_by IS NULL;
+WHERE id IN (SELECT value FROM json_each(:tasks)) AND state IN ('pending', 'failed') AND held_by IS NULL;
 
--- name: put_attempt
-INSERT INTO attempt (item, run, started_at) VALUES (:item, :run, :now);
+-- name: put_attempts
+INSERT INTO attempt (item, run, started_at) SELECT value, :run, :now FROM json_each(:tasks);
 
 -- name: tasks_of_run
 SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
     i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
     i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run,
-    i.reply_to, i.thread, i.metadata
+    i.reply_to, i.thread, i.metadata, i.payload, i.timeout, i.tags, i.dedupe, i.waits_for
 FROM attempt a JOIN item i ON i.id = a.item
-WHERE a.run = :run AND a.ended_at IS NULL ORDER BY i.priority DESC, i.id;
+WHERE a.run = :run AND a.ended_at IS NULL ORDER BY i.place, i.id;
 
--- name: task_of_run
-SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
-    i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
-    i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run,
-    i.reply_to, i.thread, i.metadata
-FROM attempt a JOIN item i ON i.id = a.item
-WHERE a.item = :item AND a.run = :run AND a.ended_at IS NULL;
+-- name: run_owner
+SELECT r.id, r.state, r.epoch, a.name, a.version FROM run r JOIN agent a ON a.name = r.agent WHERE r.id = :run;
+
+-- name: tasks_under_way
+SELECT i.id, i.attempts, i.max_retries, i.held_by FROM attempt a JOIN item i ON i.id = a.item
+WHERE a.run = :run AND a.ended_at IS NULL;
 
 -- name: end_attempt
-UPDATE attempt SET ended_at = :now, outcome = :outcome, counted = :counted, exit_code = :exit_code, error = :error
+UPDATE attempt SET ended_at = :now, outcome = :outcome, counted = :counted, exit_code = :exit_code, error = :error,
+    output = :output
 WHERE item = :item AND run = :run AND ended_at IS NULL;
+
+-- name: end_done
+-- Those that were done, and left nothing to be told.
+UPDATE attempt SET ended_at = :now, outcome = 'done', counted = 1, exit_code = 0
+WHERE item IN (SELECT value FROM json_each(:tasks)) AND run = :run AND ended_at IS NULL;
+
+-- name: settle_done
+UPDATE item SET state = 'completed', held_by = NULL, asked = NULL, attempts = attempts + 1, not_before = NULL,
+    error = NULL, shown = fingerprint, closed_at = :now
+WHERE id IN (SELECT value FROM json_each(:tasks)) AND held_by = :run;
 
 -- name: settle_task
 UPDATE item SET state = :state, held_by = NULL, asked = NULL, attempts = :attempts, not_before = :not_before,

@@ -27,10 +27,13 @@ RETURNING (SELECT coalesce(max(id), 0) FROM event) AS last_event, (
         UNION ALL SELECT min(ring_at) FROM item WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL
             AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
         UNION ALL SELECT min(until) FROM pause WHERE until IS NOT NULL
+        UNION ALL SELECT min(next_at) FROM recurrence
         UNION ALL SELECT min(lease_until) FROM run WHERE state = 'running'
         UNION ALL SELECT :now WHERE EXISTS (SELECT 1 FROM run WHERE state = 'admitted')
         UNION ALL SELECT :now WHERE EXISTS
             (SELECT 1 FROM run WHERE node = :node AND stop_by IS NOT NULL AND ended_at IS NULL)
+        UNION ALL SELECT :now WHERE EXISTS (SELECT 1 FROM attempt t JOIN run r ON r.id = t.run
+            WHERE t.stop_by IS NOT NULL AND t.ended_at IS NULL AND r.node = :node AND r.ended_at IS NULL)
         UNION ALL SELECT :now
         WHERE EXISTS (SELECT 1 FROM wake WHERE state = 'waiting' AND guard = 'slots' AND pool = 'sessions')
             AND (SELECT sessions FROM fleet) > (SELECT count(*) FROM run WHERE pool = 'sessions' AND ended_at IS NULL)
@@ -42,18 +45,22 @@ RETURNING (SELECT coalesce(max(id), 0) FROM event) AS last_event, (
         -- As `first_ready` and `first_later` have it; behind many that are held up there may be more: then look.
         UNION ALL SELECT CASE WHEN count(*) >= 32 OR max(offered) THEN :now END
         FROM (SELECT (i.key IS NULL OR NOT EXISTS
-                (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id))
+                (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
+                AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
             AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
             AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
                 AND coalesce(w.agent, 'role:' || w.role) = i.target
                 AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || w.source))
-            AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role)
-                OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled)
-                OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled))
+            AND (EXISTS (SELECT 1 FROM role o WHERE i.agent IS NULL AND o.role = i.role
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = o.agent AND b.ended_at IS NULL))
+                OR EXISTS (SELECT 1 FROM agent a WHERE a.name = i.agent AND a.removed_at IS NULL AND a.enabled
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))
+                OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled
+            AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL)))
                 AS offered
             FROM (SELECT * FROM (SELECT id, key, source, target, agent, role FROM item
                 WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
-                    AND not_before IS NULL ORDER BY priority DESC, id LIMIT 32)
+                    AND not_before IS NULL ORDER BY place, id LIMIT 32)
                 UNION ALL SELECT * FROM (SELECT id, key, source, target, agent, role FROM item
                 WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
                     AND not_before IS NOT NULL AND not_before <= :now ORDER BY not_before LIMIT 32)) AS i) AS heads

@@ -7,7 +7,7 @@ WHERE removed_at IS NULL OR :removed ORDER BY name;
 SELECT i.id, i.kind, i.state, i.agent, i.role, i.sender, i.origin, i.subject, i.body, i.type, i.priority, i.ring,
     i.fingerprint, i.shown, i.asked, i.unanswered, i.held_by, i.attempts, i.max_retries, i.key, i.source,
     i.external_id, i.not_before, i.result, i.error, i.created_at, i.closed_at, i.by_run, i.reply_to, i.thread,
-    i.metadata
+    i.metadata, i.payload, i.timeout, i.tags, i.dedupe, i.waits_for
 FROM json_each(:ids) j CROSS JOIN item i ON i.id = j.value ORDER BY j.key;
 
 -- name: list_items
@@ -194,12 +194,12 @@ ORDER BY id DESC LIMIT :limit;
 -- name: act_events
 -- What a person did is a small part of what happened, and is found without the rest.
 SELECT id FROM event INDEXED BY event_act
-WHERE kind IN ('declared', 'removed', 'set', 'paused', 'resumed', 'stopped', 'task_changed')
+WHERE (kind IN ('declared', 'removed') OR kind IN ('set', 'paused') OR kind IN ('resumed', 'stopped') OR kind = 'task_changed')
     AND kind IN (SELECT value FROM json_each(:kinds)) AND id > :after AND id < :before;
 
 -- name: agent_act_events
 SELECT id FROM event INDEXED BY event_act
-WHERE kind IN ('declared', 'removed', 'set', 'paused', 'resumed', 'stopped', 'task_changed')
+WHERE (kind IN ('declared', 'removed') OR kind IN ('set', 'paused') OR kind IN ('resumed', 'stopped') OR kind = 'task_changed')
     AND kind IN (SELECT value FROM json_each(:kinds)) AND id > :after AND id < :before AND agent = :agent;
 
 -- name: event_rows

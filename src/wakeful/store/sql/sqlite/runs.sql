@@ -76,6 +76,10 @@ WHERE id = :run AND state = 'running' AND (stop_by IS NULL OR stop_at_once < :at
 SELECT id, epoch, stop_by, stop_at_once FROM run
 WHERE node = :node AND stop_by IS NOT NULL AND ended_at IS NULL ORDER BY id;
 
+-- name: stopping_tasks
+SELECT a.run, r.epoch, a.item, a.stop_by FROM attempt a JOIN run r ON r.id = a.run
+WHERE a.stop_by IS NOT NULL AND a.ended_at IS NULL AND r.node = :node AND r.ended_at IS NULL ORDER BY a.run, a.item;
+
 -- name: orphaned_runs
 SELECT id, epoch FROM run WHERE state = 'running' AND lease_until <= :now ORDER BY lease_until, id LIMIT :limit;
 
@@ -93,7 +97,7 @@ WHERE agent = :agent;
 -- name: retry_busy
 -- Also who waited for a gate that the run may have left behind, or for money that it may have changed the need of.
 UPDATE wake SET retry_at = CASE WHEN cause = 'news' THEN :news_at ELSE :now END
-WHERE state = 'waiting' AND guard IN ('busy', 'state_gate', 'spend') AND agent = :agent;
+WHERE state = 'waiting' AND (guard IN ('busy', 'state_gate') OR guard = 'spend') AND agent = :agent;
 
 -- name: retry_shared
 -- Whatever waits for an address or a role may have been told what held another agent: this one is free now.

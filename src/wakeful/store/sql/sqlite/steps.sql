@@ -7,3 +7,9 @@ SELECT name, result FROM step WHERE subject = :subject ORDER BY saved_at, name;
 
 -- name: forget_steps
 DELETE FROM step WHERE subject = :subject;
+
+-- name: task_held
+SELECT id FROM item WHERE id = :item AND held_by = :run AND kind = 'task';
+
+-- name: forget_task_steps
+DELETE FROM step WHERE subject IN (SELECT 'task:' || value FROM json_each(:tasks));

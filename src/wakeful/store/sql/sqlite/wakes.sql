@@ -22,7 +22,7 @@ SELECT
     own.wakes AS wakes_today, own.ms AS ms_today, own.usd AS usd_today, own.tokens AS tokens_today,
     pair.wakes AS pair_wakes_today, whole.usd AS fleet_usd, whole.tokens AS fleet_tokens,
     (SELECT count(*) FROM run r WHERE r.agent = :agent AND r.admitted_at > :burst_since
-        AND r.cause IN ('timer', 'peer', 'news') AND r.state <> 'void') AS burst_starts,
+        AND (r.cause IN ('timer', 'peer') OR r.cause = 'news') AND r.state <> 'void') AS burst_starts,
     (SELECT r.id FROM run r WHERE r.agent = :agent AND r.ended_at IS NULL) AS busy_with,
     (SELECT count(*) FROM run r WHERE r.pool = :pool AND r.ended_at IS NULL) AS slots_open,
     -- Whoever waits longer for a slot of this pool is served first.
@@ -45,7 +45,11 @@ SELECT
         AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0) AND i.held_by IS NULL)) AS rings,
     (SELECT r.day FROM run r WHERE r.wake = :wake AND r.charged = 1 AND r.state <> 'void' LIMIT 1) AS charged_day,
     t.state AS task_state, t.waits_for AS task_waits_for, t.not_before AS task_not_before,
-    t.attempts AS task_attempts
+    t.attempts AS task_attempts,
+    CASE WHEN t.key IS NULL THEN NULL ELSE coalesce(
+        (SELECT min(held.id) FROM item held WHERE held.key = t.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL AND held.id <> t.id),
+        (SELECT min(older.id) FROM item older WHERE older.key = t.key AND older.closed_at IS NULL AND older.id < t.id)) END
+        AS task_behind
 FROM standing s
 LEFT JOIN total own ON own.scope = :agent_total AND own.day = :day
 LEFT JOIN total pair ON pair.scope = :pair_total AND pair.day = :day
@@ -232,6 +236,7 @@ SELECT min(at) AS at FROM (
     UNION ALL SELECT min(not_before) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed')
         AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL AND not_before > :now
     UNION ALL SELECT min(until) FROM pause WHERE until IS NOT NULL
+    UNION ALL SELECT min(next_at) FROM recurrence
     UNION ALL SELECT min(lease_until) FROM run WHERE state = 'running'
 );
 

@@ -7,18 +7,31 @@ question wants it; a bare duration is never guessed to be an instant, unless the
 from __future__ import annotations
 
 import re
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+from wakeful.core.durations import read_duration
 from wakeful.core.errors import Mistake
+from wakeful.core.wording import quoted
 from wakeful.core.zones import instant, wall
-from wakeful.fleet import values
-from wakeful.fleet.diagnostics import quoted
 
 _TIME_OF_DAY = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 _IN = re.compile(r"in\s+(\S+)", re.IGNORECASE)
 _WRITE = ("write 2026-12-24T18:00Z, 14:30 or: in 20m", "write 2026-12-24T18:00Z, 14:30 or 14:30:15")
 _BARE = re.compile(r"(?:[0-9]+[smhd])+", re.IGNORECASE)
+
+
+def read_instant(written: str) -> datetime:
+    """With its time zone, and of a year that a calendar can reckon with."""
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        raise Mistake(f"expected an instant, found {quoted(written)}", "write it as 2026-12-24T18:00Z") from None
+    if moment.tzinfo is None:
+        raise Mistake(f"{quoted(written)} does not say its time zone", "end it with Z or with +01:00")
+    if not 1970 <= moment.year < 9999:
+        raise Mistake(f"expected a year from 1970 to 9998, found {quoted(written)}", "mend the year")
+    return moment.astimezone(UTC)
 
 
 def read_moment(written: str, now: datetime, zone: ZoneInfo, *, past: bool = False) -> datetime:
@@ -27,11 +40,11 @@ def read_moment(written: str, now: datetime, zone: ZoneInfo, *, past: bool = Fal
     if found := _TIME_OF_DAY.fullmatch(text):
         return _nearest(text, [int(part or 0) for part in found.groups()], now, zone, past)
     if found := _IN.fullmatch(text):
-        return now + values.duration(found[1])
+        return now + read_duration(found[1])
     if _BARE.fullmatch(text):
         raise Mistake(f"expected an instant, found the duration {quoted(text)}", f"write: in {text}")
     try:
-        return values.instant(text)
+        return read_instant(text)
     except Mistake:
         if _has_no_zone(text):
             raise
@@ -60,7 +73,7 @@ def read_later(written: str, now: datetime, zone: ZoneInfo) -> datetime:
 def read_end(written: str, now: datetime, zone: ZoneInfo) -> datetime:
     """Until when: an instant that is still to come, or for how long from now."""
     if _BARE.fullmatch(written.strip()):
-        return now + values.duration(written.strip())
+        return now + read_duration(written.strip())
     moment = read_moment(written, now, zone)
     if moment <= now:
         raise Mistake(f"{quoted(written)} is {moment.isoformat()}, which lies in the past", "write a later instant")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from wakeful.core.errors import Mistake
-from wakeful.fleet.diagnostics import quoted
+from wakeful.core.wording import quoted
 
 LONGEST_NAME = 63
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")

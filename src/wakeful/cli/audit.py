@@ -1,0 +1,115 @@
+"""`wakeful audit`: every stored fact held against the events. It changes nothing, and needs no engine.
+
+Exit 1 when something does not add up.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wakeful.cli.complaints import REFUSED
+from wakeful.cli.connection import store_of
+from wakeful.cli.output import Line, Span, one_line, say, say_json, say_lines, write
+from wakeful.cli.place import Place, as_json, outside_run, placed, refuse_nowhere
+from wakeful.cli.words import counted, lasting
+
+if TYPE_CHECKING:
+    from wakeful.store.protocol import Audited
+
+Row = dict[str, Any]
+Progress = Callable[[str, int], None]
+
+# What is worth telling of how much there was.
+_TOLD = (("event", "event"), ("run", "run"), ("wake", "wake"), ("item", "item"))
+# Seconds before a person wants to see that something is done, and between two signs of it.
+_PATIENCE, _STEP = 1.0, 0.1
+
+
+@click.command()
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="How many of each rule."
+)
+@as_json
+@placed
+def audit(place: Place, limit: int, as_json: bool) -> None:
+    """Hold every stored fact against the events, and say what does not add up."""
+    from wakeful.control.auditing.audit import audit as hold
+    from wakeful.control.auditing.audit import report_row
+
+    outside_run(place, "the audit")
+    refuse_nowhere(place)
+    began = time.monotonic()
+    with _store(place) as store, _progress(quiet=as_json) as progress:
+        answer = report_row(hold(store, datetime.now(UTC), progress))
+    if as_json:
+        say_json(answer)
+    else:
+        _tell(answer, limit, time.monotonic() - began)
+    sys.exit(0 if answer["adds_up"] else REFUSED)
+
+
+@contextmanager
+def _store(place: Place) -> Iterator[Audited]:
+    from pathlib import Path
+
+    from wakeful.belongings import SQLITE
+    from wakeful.store.beside import look_at_database, look_at_folder
+
+    address = store_of(place)
+    with look_at_folder(Path(place.data)) if address == SQLITE else look_at_database(address) as store:
+        yield store
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Progress | None]:
+    """On a terminal, what is being looked at; only where that takes a while."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    began = shown = time.monotonic()
+
+    def tell(table: str, rows: int) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if now - began > _PATIENCE and now - shown > _STEP:
+            shown = now
+            write(f"\r\033[K{table}: {counted(rows, 'row')}", to_stderr=True)
+
+    try:
+        yield tell
+    finally:
+        if shown > began:
+            write("\r\033[K", to_stderr=True)
+
+
+def _tell(answer: Row, limit: int, seconds: float) -> None:
+    looked = ", ".join(counted(answer["rows"].get(table, 0), word) for table, word in _TOLD)
+    since = f", whole since {answer['since'][:19].replace('T', ' ')} UTC" if answer["since"] else ""
+    if answer["adds_up"]:
+        say(f"everything adds up: {looked}{since} ({lasting(seconds)})")
+        return
+    for rule, count in answer["counts"].items():
+        told = [finding for finding in answer["findings"] if finding["rule"] == rule][:limit]
+        say_lines(_lines(told, count))
+    total = sum(answer["counts"].values())
+    say(f"{counted(total, 'finding')} in {looked}{since} ({lasting(seconds)})")
+
+
+def _lines(told: list[Row], count: int) -> Iterator[Line]:
+    first = told[0]
+    yield [Span(first["rule"], "bold red"), Span(f": {first['says']}, and {counted(count, 'time')} not")]
+    for finding in told:
+        yield [Span(f"  {one_line(', '.join(finding['rows']), 200)}", "bold")]
+        yield [Span(f"    expected {one_line(finding['expected'], 500)}")]
+        yield [Span(f"    found    {one_line(finding['found'], 500)}")]
+    if count > len(told):
+        yield [Span(f"  and {count - len(told)} more")]
+    yield [Span(f"  what to do: {first['what_to_do']}")]
+    yield [Span("")]

@@ -1,0 +1,238 @@
+"""Tasks, their attempts and dependencies: a task ends once, and stands where its attempts and its events leave it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from datetime import timedelta
+from typing import Any
+
+from wakeful.control.auditing.findings import REST, TASKS, Findings, moment_or_none
+from wakeful.control.auditing.history import History
+from wakeful.control.auditing.item_rows import ItemRows
+from wakeful.control.auditing.run_rows import RunRows
+from wakeful.control.auditing.tales import TaskEnd
+from wakeful.control.auditing.wake_rows import WakeRows
+from wakeful.core.items import HEAD_START
+
+Row = dict[str, Any]
+
+TERMINAL = ("completed", "cancelled", "dead_letter")
+# In these no dependency of it will ever be completed.
+_NEVER = ("cancelled", "dead_letter")
+_NEEDS = re.compile(r"depends on task (\d+)")
+_HEAD_START = HEAD_START // timedelta(microseconds=1)
+# A task that came from another queue as it was there.
+_IMPORT = "import:"
+
+
+class TaskRows:
+    def __init__(self, history: History, items: ItemRows, runs: RunRows, wakes: WakeRows, findings: Findings) -> None:
+        self.history = history
+        self.items = items
+        self.runs = runs
+        self.wakes = wakes
+        self.findings = findings
+        self.tried: dict[int, list[Row]] = defaultdict(list)
+        # Runs that tried a task that is still there: retention keeps them.
+        self.kept_runs: set[int] = set()
+        # What an open task depends on.
+        self.needed: set[int] = set()
+        changes = history.tales.changes.values()
+        self._removed = any(change.change == "remove" for changed in changes for change in changed)
+        # Of beats: the subject, and how the row is called.
+        self.beat_steps: list[tuple[str, str]] = []
+
+    def read(self) -> None:
+        self._attempts()
+        needs = self._dependencies()
+        waiting = (id for id, row in self.items.tasks.items() if row["state"] not in TERMINAL)
+        self.needed = {need for id in waiting for need in needs.get(id, ())}
+        for id, row in self.items.tasks.items():
+            self._task(id, row)
+            self._waits(row, needs.get(id, []))
+        self._steps()
+
+    # -- attempts ---------------------------------------------------------------------------------------------
+    def _attempts(self) -> None:
+        found: set[tuple[int, int]] = set()
+        for row in self.history.pages.of("attempt"):
+            item, run = row["item"], row["run"]
+            found.add((item, run))
+            self.tried[item].append(row)
+            self.kept_runs.add(run)
+            self._attempt(row, f"attempt {item}/{run}")
+        for (item, run), end in self.history.tales.ends.items():
+            if (item, run) not in found and item in self.items.tasks:
+                rows = (f"attempt {item}/{run}", f"event {end.event}")
+                self.findings.add(TASKS, rows, f"an attempt of run {run} at task {item}", "no such row")
+        for run, tale in self.history.tales.runs.items():
+            if tale.started is None or tale.voided_at is not None or run not in self.runs.states:
+                continue
+            for item in tale.started.get("tasks", ()):
+                if (item, run) not in found and item in self.items.tasks and (item, run) not in self.history.tales.ends:
+                    rows = (f"attempt {item}/{run}", f"run {run}")
+                    self.findings.add(TASKS, rows, f"an attempt of run {run} at task {item}", "no such row")
+        tried = {run for _, run in found}
+        for run, row in self.runs.open.items():
+            if row["subject"] == "task" and run not in tried:
+                self.findings.add(TASKS, f"run {run}", "an attempt at a task in an open run about one", "no such row")
+
+    def _attempt(self, row: Row, named: str) -> None:
+        item, run = row["item"], row["run"]
+        end = self.history.tales.ends.get((item, run))
+        if item not in self.items.tasks or run not in self.runs.states:
+            missing = f"run {run}" if item in self.items.tasks else f"item {item}"
+            self.findings.add(TASKS, (named, missing), f"{missing}, which the row rests on", "it is not there")
+        elif row["ended_at"] is None:
+            if run not in self.runs.open:
+                self.findings.add(TASKS, (named, f"run {run}"), "an end, as its run has one", "no end")
+            elif end is not None:
+                self.findings.add(TASKS, (named, f"event {end.event}"), f"an end at {end.outcome}", "no end")
+        elif end is None:
+            if self.history.covers(row["ended_at"]):
+                at = moment_or_none(row["ended_at"])
+                self.findings.add(TASKS, named, f"an event that ended it at {at}", "no event does")
+        else:
+            for column, expected in (("ended_at", end.at), ("outcome", end.outcome), ("error", end.error)):
+                self.findings.hold(TASKS, named, f"{column} as its event tells it,", expected, row[column])
+        tale = self.history.tales.runs.get(run)
+        if row["stop_by"] is not None and tale is not None:
+            changes = self.history.tales.changes.get(item, ())
+            if not any(change.event > tale.event and change.told["by"] == row["stop_by"] for change in changes):
+                self.findings.add(
+                    TASKS, named, f"an event that {row['stop_by']} took the task from it", "no event does"
+                )
+        if tale is not None and tale.opened is not None:
+            self.findings.hold(TASKS, named, "begun when its run was admitted,", tale.opened.at, row["started_at"])
+
+    # -- tasks ------------------------------------------------------------------------------------------------
+    def _task(self, id: int, row: Row) -> None:
+        named, hold = f"item {id}", self.findings.hold
+        hold(TASKS, named, "in the queue of", row["agent"] or f"role:{row['role']}", row["target"])
+        changes = self.history.tales.changes.get(id)
+        told = self.history.tales.last_end.get(id) or (changes[-1] if changes else None)
+        open_attempt = next((tried for tried in self.tried[id] if tried["ended_at"] is None), None)
+        if row["state"] == "in_progress":
+            if open_attempt is None or open_attempt["run"] != row["held_by"]:
+                expected = f"an attempt of run {row['held_by']}, which holds it, under way"
+                self.findings.add(TASKS, named, expected, "no such attempt")
+        elif row["state"] in TERMINAL or (told is not None and told.state in TERMINAL):
+            self._ended(row, named, told)
+        elif told is not None and told.state == "blocked":
+            hold(TASKS, named, "state as its events leave it,", "blocked", row["state"])
+        elif row["state"] == "blocked":
+            self._blocked(row, named)
+        if open_attempt is not None and row["state"] != "in_progress" and open_attempt["stop_by"] is None:
+            rows = (named, f"attempt {id}/{open_attempt['run']}")
+            self.findings.add(
+                TASKS, rows, f"that it is in progress, as run {open_attempt['run']} is at it", row["state"]
+            )
+        if self.history.covers(row["created_at"]):
+            self._tries(row, named)
+        if isinstance(told, TaskEnd) and told.state == row["state"] and (row["error"] or "") != told.error:
+            hold(TASKS, (named, f"event {told.event}"), "error as its last attempt left it,", told.error, row["error"])
+        self._place(row, named, told)
+
+    def _place(self, row: Row, named: str, told: object) -> None:
+        """Where it stands in its queue, and who has asked for it."""
+        since = row["place"] + row["priority"] * _HEAD_START
+        begun = max(row["created_at"], row["not_before"] or 0)
+        fresh = told is None and not self.tried[row["id"]] and _IMPORT not in (row["dedupe"] or "")
+        if since < row["created_at"] or (fresh and row["state"] == "pending" and since != begun):
+            expected = f"the place of priority {row['priority']} since {moment_or_none(begun)}"
+            self.findings.add(TASKS, named, expected, f"one since {moment_or_none(since)}")
+        asked = row["asked"]
+        if asked is None or row["state"] == "in_progress":
+            return
+        if self.wakes.states.get(asked) != "waiting" or self.wakes.about[asked][0] != row["id"]:
+            expected = "a waiting wake for it, or none that it asked for"
+            self.findings.add(TASKS, (named, f"wake {asked}"), expected, f"wake {asked} is not one")
+
+    def _ended(self, row: Row, named: str, told: Any) -> None:
+        if told is None:
+            imported = _IMPORT in (row["dedupe"] or "")
+            if not imported and self.history.covers(row["closed_at"]):
+                at = moment_or_none(row["closed_at"])
+                self.findings.add(TASKS, named, f"an event that left it {row['state']} at {at}", "no event does")
+            return
+        self.findings.hold(TASKS, named, "state as its events leave it,", told.state, row["state"])
+        if told.state == row["state"]:
+            expected, found = moment_or_none(told.at), moment_or_none(row["closed_at"])
+            self.findings.hold(TASKS, named, "closed at", expected, found)
+
+    def _blocked(self, row: Row, named: str) -> None:
+        """By what it depends on, or (what a run added) by how long the chain is."""
+        needs = _NEEDS.match(row["error"] or "")
+        if needs is None:
+            untold = not self.history.covers(row["created_at"]) or row["by_run"] is not None
+            if not (untold and row["error"]):
+                self.findings.add(TASKS, named, "a reason why it is blocked", row["error"])
+            return
+        other = self.items.tasks.get(int(needs[1]))
+        if other is not None and other["state"] not in (*_NEVER, "blocked"):
+            rows = (named, f"item {needs[1]}")
+            self.findings.add(TASKS, rows, f"task {needs[1]} in its way", f"that is {other['state']}")
+
+    def _tries(self, row: Row, named: str) -> None:
+        tales, id = self.history.tales, row["id"]
+        changes = tales.changes.get(id, ())
+        renewed = max((change.event for change in changes if change.change == "retry"), default=0)
+        imported = _IMPORT in (row["dedupe"] or "") or any(change.change == "import" for change in changes)
+        known = ((tales.ends.get((id, tried["run"])), tried) for tried in self.tried[id])
+        ends = sorted(((end, tried) for end, tried in known if end is not None), key=lambda pair: pair[0].event)
+        counted = 0
+        for end, tried in ends:
+            if not end.held or end.event < renewed:
+                continue
+            counted += tried["counted"]
+            most = row["max_retries"] if row["max_retries"] is not None else end.retries
+            if most is None or imported or not tried["counted"]:
+                continue
+            if (end.state == "failed" and counted > most) or (end.state == "dead_letter" and counted <= most):
+                rows = (named, f"event {end.event}")
+                expected = f"dead after {most} retries, and not before"
+                self.findings.add(TASKS, rows, expected, f"{end.state} after {counted} attempts")
+        if row["attempts"] < counted or (row["attempts"] > counted and not imported):
+            self.findings.hold(TASKS, named, "attempts, counted", counted, row["attempts"])
+        shown = any(end.held for end, _ in ends)
+        if shown != (row["shown"] is not None):
+            self.findings.add(TASKS, named, f"shown {'by' if shown else 'by no'} outcome", f"shown is {row['shown']}")
+
+    # -- what depends on what ---------------------------------------------------------------------------------
+    def _dependencies(self) -> dict[int, list[int]]:
+        needs: dict[int, list[int]] = defaultdict(list)
+        for row in self.history.pages.of("dependency"):
+            for id in (row["item"], row["needs"]):
+                if id not in self.items.tasks:
+                    rows = (f"dependency {row['item']}/{row['needs']}", f"item {id}")
+                    self.findings.add(TASKS, rows, f"task {id}, which the row rests on", "it is not there")
+            needs[row["item"]].append(row["needs"])
+        return needs
+
+    def _waits(self, row: Row, needs: list[int]) -> None:
+        named, id = f"item {row['id']}", row["id"]
+        states = {need: self.items.tasks[need]["state"] for need in needs if need in self.items.tasks}
+        open_needs = sum(state != "completed" for state in states.values())
+        ready = row["state"] in ("pending", "failed", "in_progress")
+        # What was removed or swept is no longer counted, until the task is taken up again.
+        fewer = row["waits_for"] > open_needs and not ready and (self._removed or self.history.late)
+        if row["waits_for"] != open_needs and not fewer:
+            rows = (named, *(f"dependency {id}/{need}" for need in needs))
+            self.findings.hold(TASKS, rows, "waiting for so many tasks,", open_needs, row["waits_for"])
+        dead = [need for need, state in states.items() if state in _NEVER]
+        if dead and ready:
+            rows = (named, f"item {dead[0]}")
+            self.findings.add(TASKS, rows, f"blocked, as task {dead[0]} is {states[dead[0]]}", row["state"])
+
+    def _steps(self) -> None:
+        for row in self.history.pages.of("step"):
+            kind, _, name = row["subject"].partition(":")
+            named = f"step {row['subject']} {row['name']}"
+            if kind == "task":
+                task = self.items.tasks.get(int(name)) if name.isdecimal() else None
+                if task is None or task["state"] in TERMINAL:
+                    found = "it is not there" if task is None else f"it is {task['state']}"
+                    self.findings.add(REST, named, f"an open task {name}, whose step it is", found)
+            else:
+                self.beat_steps.append((row["subject"], named))

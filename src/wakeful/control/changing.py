@@ -1,0 +1,203 @@
+"""What a person may do to tasks: call one done or failed, cancel it, take it up again, take it away; one, or many.
+
+Laws:
+- Each is one transition: what has ended stays as it ended. Only what is dead, failed or blocked is taken up again, and
+  only what has ended is taken away.
+- Many are changed a page at a time, each page in one transaction; what could not be changed is told, with its state.
+  Without a filter nothing is meant, unless `all` says so.
+- A run may end tasks that its own agent added, never one that it holds: that ends with what the run says of itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wakeful.control.base import bounded, storable
+from wakeful.control.callers import Caller, Forbidden
+from wakeful.control.queue import Queue, added_by, addressed, asked_for, seen_task
+from wakeful.control.rows import Row
+from wakeful.control.tainted import TASK, must_have
+from wakeful.control.task_rows import whole_task
+from wakeful.core.errors import Mistake
+from wakeful.core.items import TERMINAL, Item, Kind, State
+from wakeful.core.tasks import TASK_STATES
+from wakeful.core.wording import quoted, readable
+from wakeful.store.protocol import Store, TaskFilter
+
+PAGE = 500
+
+_ENDED = tuple(state for state in TASK_STATES if state in TERMINAL)
+_OPEN = tuple(state for state in TASK_STATES if state not in TERMINAL)
+# What each change is called in the store, and the states from which it leads anywhere.
+CHANGES: dict[str, tuple[str, tuple[State, ...]]] = {
+    "cancel": ("cancel", _OPEN),
+    "retry": ("retry", (State.failed, State.blocked, State.dead_letter)),
+    "done": ("complete", _OPEN),
+    "fail": ("fail", _OPEN),
+    "remove": ("remove", _ENDED),
+}
+
+
+class Changing(Queue):
+    async def cancel_task(self, caller: Caller, *, task: int, reason: str = "") -> Row:
+        """It is nobody's any more; a worker that is at it is stopped."""
+        return await self._changed(caller, task, "cancel", reason)
+
+    async def retry_task(self, caller: Caller, *, task: int) -> Row:
+        """Its attempts are counted anew; their history stays."""
+        return await self._changed(caller, task, "retry")
+
+    async def complete_task(self, caller: Caller, *, task: int, result: str | None = None) -> Row:
+        """It is done, whoever did it."""
+        return await self._changed(caller, task, "done", result=result)
+
+    async def fail_task(self, caller: Caller, *, task: int, reason: str = "") -> Row:
+        """Nobody is to try it again: it is dead, with the reason."""
+        return await self._changed(caller, task, "fail", reason)
+
+    async def remove_task(self, caller: Caller, *, task: int) -> Row:
+        """It is gone, and only the events tell of it."""
+        return await self._changed(caller, task, "remove")
+
+    async def replay(self, caller: Caller, *, task: int) -> Row:
+        """A dead task is taken up again."""
+        await self.access.read(lambda store: _must_be_dead(seen_task(store, caller, task)))
+        return await self._changed(caller, task, "retry")
+
+    async def discard(self, caller: Caller, *, task: int) -> Row:
+        """A dead task is taken away."""
+        await self.access.read(lambda store: _must_be_dead(seen_task(store, caller, task)))
+        return await self._changed(caller, task, "remove")
+
+    async def _changed(
+        self, caller: Caller, task: int, change: str, reason: str = "", result: str | None = None
+    ) -> Row:
+        now = self.clock()
+        why = readable(reason, "the reason")
+        told = None if result is None else readable(result, "the result")
+
+        def write(store: Store) -> Row:
+            """As it stood before, and as it stands now; of what is gone, as it stood."""
+            item = seen_task(store, caller, task)
+            _may_change(store, caller, item)
+            before = whole_task(store, item)
+            store.change_task(task, CHANGES[change][0], caller.name, now, reason=why, result=told)
+            return before
+
+        before = await self.access.write(write)
+        after = before if change == "remove" else await self.task(caller, task=task)
+        return {**after, "was": before["state"], "removed": change == "remove"}
+
+    async def change_tasks(
+        self,
+        caller: Caller,
+        *,
+        change: str,
+        tasks: list[int] | None = None,
+        all: bool = False,
+        agent: str | None = None,
+        role: str | None = None,
+        state: list[str] | None = None,
+        tag: str | None = None,
+        causal_key: str | None = None,
+        source: str | None = None,
+        priority: str | None = None,
+        text: str | None = None,
+        reason: str = "",
+        result: str | None = None,
+        after: int = 0,
+        until: int | None = None,
+        limit: int = PAGE,
+    ) -> Row:
+        """One page of them: `next` is where the next begins, `until` the last that is meant."""
+        now, (word, from_states) = self.clock(), _change(change)
+        why = readable(reason, "the reason")
+        told = None if result is None else readable(result, "the result")
+        if told is not None and change != "done":
+            raise Mistake(f"a task that is to {change} has no result", "leave the result out")
+        wanted = asked_for(role, state, tag, causal_key, source, priority, text)
+        most = min(bounded(limit), PAGE)
+
+        def read(store: Store) -> tuple[list[Item], list[int], int | None]:
+            meant = addressed(store, agent, wanted)
+            if tasks is not None:
+                return _named(store, tasks, meant)
+            if meant == TaskFilter() and not all:
+                raise Mistake("which tasks?", "name them, or what they have in common; or say all")
+            allowed = tuple(each for each in from_states if not meant.states or each in meant.states)
+            if not allowed:
+                return [], [], None
+            page = store.tasks(replace(meant, states=allowed), after=after, limit=most + 1)
+            inside = [item for item in page if until is None or item.id <= until]
+            more = inside[most - 1].id if len(inside) > most else None
+            return inside[:most], [], more
+
+        items, missing, more = await self.access.read(read)
+        ids = [item.id for item in items if not wanted.states or item.state in wanted.states]
+        changed = (
+            await self.access.write(
+                lambda store: store.change_tasks(ids, word, caller.name, now, reason=why, result=told)
+            )
+            if ids
+            else []
+        )
+        rest = [item.id for item in items if item.id not in set(changed)]
+        unchanged = await self.access.read(lambda store: [_state_row(store, id) for id in rest])
+        return {
+            "change": change,
+            "changed": sorted(changed),
+            "unchanged": [*unchanged, *map(_gone, missing)],
+            "next": more,
+        }
+
+
+def _change(change: str) -> tuple[str, tuple[State, ...]]:
+    if change not in CHANGES:
+        raise Mistake(f"unknown change {quoted(change)}", f"use one of {', '.join(CHANGES)}")
+    return CHANGES[change]
+
+
+def _named(store: Store, tasks: list[int], wanted: TaskFilter) -> tuple[list[Item], list[int], None]:
+    """Those that are there, and the numbers that no task has; of a filter only the state may be said beside them."""
+    if wanted != TaskFilter(states=wanted.states):
+        raise Mistake("found both tasks and what they have in common", "say one of them")
+    if not tasks or len(tasks) > PAGE:
+        raise Mistake(f"expected 1 to {PAGE} tasks, found {len(tasks):,}", "name them in several parts")
+    found, missing = [], []
+    for id in dict.fromkeys(tasks):
+        item = store.item(id) if storable(id) else None
+        if item is None or item.kind is not Kind.task:
+            missing.append(id)
+        else:
+            found.append(item)
+    return found, missing, None
+
+
+def _state_row(store: Store, id: int) -> Row:
+    item = store.item(id)
+    return _gone(id) if item is None else {"id": id, "state": item.state.value}
+
+
+def _gone(id: int) -> Row:
+    return {"id": id, "state": None}
+
+
+def _must_be_dead(item: Item) -> None:
+    if item.state is not State.dead_letter:
+        raise Mistake(
+            f"task {item.id} is {item.state}, not dead", "see wakeful task show, and wakeful task retry or rm"
+        )
+
+
+def _may_change(store: Store, caller: Caller, item: Item) -> None:
+    if caller.is_operator:
+        return
+    run = store.run(caller.run or 0)
+    if run is not None and item.id in run.tasks:
+        raise Mistake(
+            f"task {item.id} is what this run is about, and ends with it",
+            "write the outcome and the result to the file that WAKEFUL_RESULT names",
+        )
+    if not added_by(caller.name, item):
+        raise Forbidden(f"{caller.name} may end tasks that it added itself, and task {item.id} is not one of them")
+    must_have(store, caller, TASK)

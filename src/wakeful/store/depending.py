@@ -1,0 +1,125 @@
+"""What depends on a task: it goes on when that is completed, and is blocked when it never will be.
+
+Laws:
+- What depends, directly or not, on a task that is dead, cancelled or removed is blocked, and names what it waits for.
+- Once nothing that it needs is in the way any more, what was blocked for that is taken up again, and so on down.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from wakeful.core.errors import Mistake, Unknown
+from wakeful.core.items import TERMINAL, NewItem, State
+from wakeful.store.base import SqlBase
+from wakeful.store.protocol import Recorded
+from wakeful.store.session import Row
+
+# How it begins to say so; what is blocked for another reason is not taken up with what it needs.
+NEEDS = "depends on task "
+
+# What needs one of these waits for ever.
+NEVER = frozenset({State.cancelled, State.dead_letter, State.blocked})
+
+# What has been removed leaves no row to name.
+REMOVED = "removed"
+
+
+class Depending(SqlBase):
+    def tasks_closed(self, tasks: Sequence[tuple[int, State]]) -> None:
+        over = [(item, state) for item, state in tasks if state in TERMINAL]
+        if not over:
+            return
+        self.session.write("forget_task_steps", tasks=json.dumps([item for item, _ in over]))
+        waiting = self.needed(item for item, _ in over)
+        if not waiting:
+            return
+        done = {item for item, state in over if state is State.completed}
+        self.session.many("free_dependent", [{"item": row["item"]} for row in waiting if row["needs"] in done])
+        self.block_dependents([(item, state.value) for item, state in over if item not in done])
+
+    def needed(self, tasks: Iterable[int]) -> list[Row]:
+        """Those that depend on one of these."""
+        return self.session.all("dependents", tasks=json.dumps(sorted(tasks)))
+
+    def block_dependents(self, tasks: Sequence[tuple[int, str]]) -> None:
+        """These are in the way of what depends on them, and that of what depends on it."""
+        while tasks:
+            states = dict(tasks)
+            held = {row["item"]: row["needs"] for row in self.needed(states) if row["state"] in ("pending", "failed")}
+            errors = {item: f"{NEEDS}{needs}, which is {states[needs]}" for item, needs in held.items()}
+            self.session.many("block_task", [{"item": item, "error": error} for item, error in errors.items()])
+            tasks = [(item, State.blocked.value) for item in held]
+
+    def task_removed(self, task: int, state: State) -> None:
+        """What went on when it was completed goes on; what waits for it in vain names it as it is now."""
+        was, error = f"{NEEDS}{task}, which is {state.value}", f"{NEEDS}{task}, which is {REMOVED}"
+        held = [row["item"] for row in self.needed([task]) if row["state"] == State.blocked]
+        self.session.many("retell_block", [{"item": item, "was": was, "error": error} for item in held])
+
+    def free_dependents(self, tasks: Sequence[int]) -> None:
+        """These are no longer in the way."""
+        while tasks:
+            freed = []
+            held = {row["item"] for row in self.needed(tasks) if row["state"] == State.blocked}
+            for item in sorted(held):
+                if self.session.run("unblock_task", item=item, needs=f"{NEEDS}%"):
+                    freed.append(item)
+            tasks = freed
+
+    def depend(self, items: Sequence[NewItem], recorded: Sequence[Recorded]) -> None:
+        """What is new among these waits for what it needs: tasks that are known, or others of these, by their keys."""
+        fresh = [
+            (answer.id, item)
+            for item, answer in zip(items, recorded, strict=True)
+            if (item.depends_on or item.needs) and not answer.duplicate
+        ]
+        if not fresh:
+            return
+        keys = {item.dedupe: answer.id for item, answer in zip(items, recorded, strict=True) if item.dedupe is not None}
+        keys.update(self._keyed({key for _, item in fresh for key in item.needs if key not in keys}))
+        rows = []
+        for id, item in fresh:
+            needs = {*item.depends_on, *(keys[key] for key in item.needs)}
+            rows += [{"item": id, "needs": need} for need in sorted(needs)]
+        states = self._states({row["needs"] for row in rows})
+        self.session.many("put_dependency", rows)
+        self.session.many("count_needs", [{"item": id} for id, _ in fresh])
+        self.block_dependents([(need, state) for need, state in states.items() if state in NEVER])
+
+    def _keyed(self, keys: set[str]) -> dict[str, int]:
+        rows = self.session.all("items_by_dedupe", keys=json.dumps(sorted(keys))) if keys else []
+        found = {row["dedupe"]: row["id"] for row in rows if row["kind"] == "task"}
+        missing = min(keys - found.keys(), default=None)
+        if missing is not None:
+            raise Unknown(f"no task was recorded under the key {missing!r} to depend on")
+        return found
+
+    def _states(self, tasks: set[int]) -> Mapping[int, str]:
+        rows = self.session.all("needed_tasks", tasks=json.dumps(sorted(tasks)))
+        found = {row["id"]: row["state"] for row in rows}
+        missing = min(tasks - found.keys(), default=None)
+        if missing is not None:
+            raise Unknown(f"no task {missing} to depend on")
+        return found
+
+
+def refuse_circles(items: Sequence[NewItem]) -> None:
+    """Who needs itself, by way of others, could never begin."""
+    needs = {item.dedupe: item.needs for item in items if item.needs and item.dedupe is not None}
+    sound: set[str] = set()
+    for first in needs:
+        path = [first]
+        ahead = [iter(needs[first])]
+        while ahead:
+            key = next(ahead[-1], None)
+            if key is None:
+                ahead.pop()
+                sound.add(path.pop())
+            elif key in path:
+                circle = " -> ".join([*path[path.index(key) :], key])
+                raise Mistake(f"tasks depend on each other in a circle: {circle}", "take one of these dependencies out")
+            elif key in needs and key not in sound:
+                path.append(key)
+                ahead.append(iter(needs[key]))

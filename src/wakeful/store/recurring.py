@@ -1,0 +1,63 @@
+"""Tasks that recur: declared with the fleet, put into their queues when their instant has come.
+
+Laws:
+- Each instant gives at most one task, whoever looks and however often: its key names the schedule and the instant.
+- Missed instants give one task together, and the next instant is always ahead of now.
+- A schedule that is declared as it was keeps its next instant; a changed one gets its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from wakeful.core.codec import decode
+from wakeful.core.errors import Unknown
+from wakeful.core.recurrences import Overlap, Recurrence
+from wakeful.store.protocol import Recorded
+from wakeful.store.recording import Recording
+from wakeful.store.rows import dump, from_micros, to_micros
+from wakeful.store.session import Row
+
+
+class Recurring(Recording):
+    def recur(self, now: datetime) -> list[Recorded]:
+        with self.session.transaction("recur"):
+            rows = self.session.all("due_recurrences", now=to_micros(now))
+            return [made for row in rows for made in self._recur_one(row, now)]
+
+    def _recur_one(self, row: Row, now: datetime) -> list[Recorded]:
+        declared = _read(row)
+        at = declared.last(from_micros(row["next_at"]), now)
+        self.session.write("set_next", name=declared.name, next_at=to_micros(declared.after(now)))
+        if declared.overlap is Overlap.skip and self.session.one("open_of_source", source=declared.source):
+            return []
+        return self.record_all([declared.task(at)], now)
+
+    def adopt_recurrences(self, declared: Sequence[Recurrence], now: datetime) -> None:
+        known = {row["name"]: row for row in self.session.all("recurrence_rows")}
+        for recurrence in declared:
+            if recurrence.agent is not None and self.session.one("address_row", name=recurrence.agent) is None:
+                raise Unknown(f"no agent is called {recurrence.agent}, whose task {recurrence.name} is to be")
+            row, following = known.pop(recurrence.name, None), recurrence.after(now)
+            if row is not None and _timing(_read(row)) == _timing(recurrence):
+                # A clock that was set back never puts it off beyond its next instant.
+                following = min(from_micros(row["next_at"]), following)
+            next_at, body = to_micros(following), dump(recurrence)
+            if row is None or (row["declaration"], row["next_at"]) != (body, next_at):
+                self.session.write("put_recurrence", name=recurrence.name, declaration=body, next_at=next_at)
+        for name in known:
+            self.session.write("forget_recurrence", name=name)
+
+    def recurrences(self) -> list[tuple[Recurrence, datetime]]:
+        rows = self.session.reader().all("recurrence_rows")
+        return [(_read(row), from_micros(row["next_at"])) for row in rows]
+
+
+def _read(row: Row) -> Recurrence:
+    return decode(Recurrence, json.loads(row["declaration"]))
+
+
+def _timing(recurrence: Recurrence) -> tuple[str, str]:
+    return recurrence.schedule.expression, recurrence.timezone
