@@ -16,6 +16,7 @@ from time import perf_counter
 from benchmarks import lines as line
 from benchmarks.checking import check
 from benchmarks.deciding import Deciding
+from benchmarks.draining import draining
 from benchmarks.engine import engine
 from benchmarks.floor import Floor, Slice
 from benchmarks.functions import functions
@@ -137,6 +138,7 @@ def main() -> None:
         lines += functions(Path(folder), rounds, run.say)
         lines += engine(Path(folder), rounds, run.say)
         lines += messages(Path(folder), rounds, run.say)
+        lines += draining(Path(folder), min(rounds, 3), run.say)
         lines += postgres(rounds, run.say)
     write(lines, BUILD / "bench.json")
     show(lines)

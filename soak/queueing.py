@@ -11,11 +11,12 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from soak.machine import below
-from soak.standing import Ground
+from soak.standing import Ground, Node
 from soak.traces import (
     Trace,
     attempts_told,
@@ -57,10 +58,10 @@ class Queue:
     def ask(self, method: str, target: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Until there is an engine that answers; a task that is added again under its key is the same."""
         end = time.monotonic() + PATIENCE
-        while True:
+        for node in cycle(self.ground.nodes):
             try:
-                url = json.loads((self.ground.data / "engine.json").read_text())["url"]
-                token = (self.ground.data / "token").read_text().strip()
+                url = json.loads((node.data / "engine.json").read_text())["url"]
+                token = (node.data / "token").read_text().strip()
                 return exchange(url, token, method, target, body)
             except Complaint as complaint:
                 # An answer may be cut off with its engine.
@@ -70,6 +71,7 @@ class Queue:
                 pass
             assert time.monotonic() < end, f"nobody answered:\n{self.ground.log()}"
             time.sleep(0.05)
+        raise AssertionError("there is no node")
 
     def add(self, tasks: list[dict[str, Any]]) -> list[int]:
         ids = []
@@ -147,7 +149,7 @@ class Beside:
 
 
 class Reaper:
-    """Kills one process of a ground after another. An engine is started again; the others replace themselves."""
+    """Kills one process after another, on any node. An engine is started again; the others replace themselves."""
 
     def __init__(self, ground: Ground, dice: random.Random) -> None:
         self.ground, self.dice = ground, dice
@@ -155,20 +157,20 @@ class Reaper:
 
     def kill_one(self) -> None:
         what = self.dice.choice(list(self.killed))
-        found = [] if what == "engine" else sorted(on_duty(self.ground)[what])
+        found = [] if what == "engine" else sorted(each for node in self.ground.nodes for each in on_duty(node)[what])
         if found:
             with suppress(ProcessLookupError):
                 os.kill(self.dice.choice(found), signal.SIGKILL)
         else:
-            what = "engine"
-            self.ground.kill()
-            self.ground.up()
+            what, node = "engine", self.dice.choice(self.ground.nodes)
+            node.kill()
+            node.up()
         self.killed[what] += 1
 
 
-def on_duty(ground: Ground) -> dict[str, set[int]]:
-    """Who is at work on a ground beside its engine: a guardian has a worker, and that forks a handler's process."""
-    parents = {process: parent for process in below(ground.machine.process) if (parent := _worker_below(process))}
+def on_duty(node: Node) -> dict[str, set[int]]:
+    """Who is at work on a node beside its engine: a guardian has a worker, and that forks a handler's process."""
+    parents = {process: parent for process in below(node.machine.process) if (parent := _worker_below(process))}
     workers = {process: parent for process, parent in parents.items() if parent not in parents}
     return {
         "guardian": set(workers.values()),

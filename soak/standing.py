@@ -20,7 +20,7 @@ from soak.witness import LIFECYCLE, Sign, agent, agreement, lost_runs, once_each
 from wakeful.store.sqlite import open_sqlite
 from wakeful.store.store import SqlStore
 
-READY = 30.0
+READY = 90.0
 ENDED = 90.0
 # The data folder of a second node.
 TWO = ".wakeful-two"

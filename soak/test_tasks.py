@@ -1,6 +1,7 @@
-"""10,000 tasks, three clerks, and kill -9 of the engine, of a guardian, of a worker or of a handler every half to two
-seconds, on both stores: each task is completed, dead or cancelled; none is executed again once its completion is
-recorded, no recorded step is taken again, tasks of one key go in order, and no two executions of a task overlap.
+"""10,000 tasks, three clerks, and kill -9 of an engine, of a guardian, of a worker or of a handler every half to two
+seconds, on SQLite and on two nodes of one PostgreSQL: each task is completed, dead or cancelled; none is executed again
+once its completion is recorded, no recorded step is taken again, tasks of one key go in order, and no two executions of
+a task overlap.
 
 TASKS=1000 KILLS=30 SEED=7 in the environment change how many, how often at most, and when.
 """
@@ -12,11 +13,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from soak.queueing import Beside, Queue, Reaper, fleet
+from soak.standing import TWO
 from soak.traces import ENDED
 from wakeful.core.items import Item, State
 
 TASKS = int(os.environ.get("TASKS", "10000"))
-KILLS = int(os.environ.get("KILLS", "150"))
+KILLS = int(os.environ.get("KILLS", "1000"))
 SEED = int(os.environ.get("SEED", "2026"))
 # So long after the last kill, in seconds: the longest wait for a retry, and the work itself.
 LONGEST = 120.0 + TASKS / 20
@@ -37,6 +39,8 @@ def a_task(number: int, dice: random.Random) -> dict[str, Any]:
         told["steps"] = ["read", "think", "write"]
     if number % 10 in (6, 7, 8):
         task["causal_key"] = f"key-{number // 10}"
+    if number % 8 == 3:
+        task |= {"role": None, "agent": f"clerk-{dice.randint(1, 3)}"}
     return {**task, "payload": told, "priority": dice.choice(("low", "normal", "normal", "high", "urgent"))}
 
 
@@ -69,14 +73,17 @@ class Canceller:
 
 
 def test_every_task_ends_once_however_often_whoever_works_at_it_is_killed(ground, address, say):
-    here = ground(fleet(3), store=address)
+    # A shared store has two nodes on it.
+    here = ground(fleet(3), store=address, more={TWO: address} if address else None)
     queue, dice = Queue(here), random.Random(SEED)
     reaper, canceller = Reaper(here, random.Random(SEED + 1)), Canceller(queue, random.Random(SEED + 2))
     try:
-        here.up()
+        for node in here.nodes:
+            node.up()
         struggle(queue, [a_task(number, dice) for number in range(TASKS)], reaper, canceller, say)
         counts = queue.counts()
-        here.drain()
+        for node in here.nodes:
+            node.drain()
         say(f"{counts}; {len(canceller.asked)} were to be cancelled")
         assert sum(counts.get(state, 0) for state in ENDED) == sum(counts.values()) == TASKS
         tasks, attempts = queue.known()

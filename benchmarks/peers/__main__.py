@@ -67,7 +67,7 @@ def main() -> None:
         measured(given, [each for each in kinds if each.__name__ not in missing], log, about, versions)
     command = "make bench-peers" + (" QUICK=1" if given.quick else "")
     found = rows(kinds, read(log), missing)
-    text = document(found, command=command, about=about.read_text().splitlines())
+    text = document(found, command=command, about=about.read_text().splitlines(), quick=given.quick)
     (BUILD / "peers.md").write_text(text, encoding="utf-8")
     if not (given.quick or given.only):
         RESULTS.write_text(text, encoding="utf-8")

@@ -156,13 +156,15 @@ def behind(found: list[Row]) -> Iterator[str]:
             yield f"- **{row.title}, {column.head}**: {figure(own, column)} behind {led}. {why(row.peer, column.key)}"
 
 
-def document(found: list[Row], *, command: str, about: list[str]) -> str:
+def document(found: list[Row], *, command: str, about: list[str], quick: bool) -> str:
     told = list(failures(found))
+    warned = ["**A quick run: it shows that everything works. Its figures say nothing about who leads.**", ""]
     lines = [
         "# wakeful beside its peers",
         "",
         f"Made by `{command}`; what is measured, and how, is in [README.md](README.md#peers). Do not edit.",
         "",
+        *(warned if quick else []),
         *(f"- {line}" for line in about),
         "",
         "A figure says little on another machine; those of one table were taken in turn, and may be compared.",

@@ -102,7 +102,7 @@ class Wakeful(Peer):
 class WakefulSqlite(Wakeful):
     title = "wakeful (SQLite), from beside the engine"
     kind = SQLITE
-    note = "each job is a request over HTTP, which most of its time goes to; " + Wakeful.note
+    note = "each call is a request over HTTP; " + Wakeful.note
     served = True
     apart = True
 

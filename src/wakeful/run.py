@@ -26,6 +26,9 @@ Ask = Callable[[dict[str, Any]], dict[str, Any]]
 
 OUTCOMES = ("done", "no_work", "failed")
 
+# Where the payload of a task stands as the text that it came as.
+UNREAD = "payload_json"
+
 
 class Unreachable(WakefulError):
     """No engine answered in time. The task is tried again."""
@@ -215,7 +218,8 @@ class Run:
     @property
     def briefing(self) -> Mapping[str, Any]:
         """All that the engine told about the run, as data."""
-        return self._briefing
+        tasks = self._briefing.get("tasks") or ()
+        return {**self._briefing, "tasks": [_read(task) for task in tasks]} if tasks else self._briefing
 
     def _part(self, name: str) -> Mapping[str, Any]:
         return self._briefing.get(name) or {}
@@ -317,6 +321,14 @@ def _payload(body: str) -> Any:
         return body
 
 
+def _read(task: Mapping[str, Any]) -> dict[str, Any]:
+    """The task with its payload read, where it has one."""
+    told = dict(task)
+    if UNREAD in told:
+        told["payload"] = json.loads(told.pop(UNREAD))
+    return told
+
+
 def _instant(text: str | None) -> datetime:
     return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
 
@@ -356,7 +368,7 @@ def _task(item: Mapping[str, Any]) -> Task:
         attempts=tried.get("of") or 1,
         error=item.get("error"),
         created_at=_instant(item.get("created_at")),
-        payload=item["payload"] if "payload" in item else _payload(item.get("body") or ""),
+        payload=_read(item)["payload"] if "payload" in item or UNREAD in item else _payload(item.get("body") or ""),
         tags=tuple(item.get("tags") or ()),
         timeout=item.get("timeout"),
     )

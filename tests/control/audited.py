@@ -14,8 +14,9 @@ import apsw
 
 from wakeful.control.auditing.audit import Report, audit
 from wakeful.core.admission import admit
+from wakeful.core.agents import Agent, Runner
 from wakeful.core.cron import parse_schedule
-from wakeful.core.items import Kind, NewItem, Observation, Origin, Priority, Ring
+from wakeful.core.items import Kind, NewItem, Observation, Origin, Past, Priority, Ring, State
 from wakeful.core.recurrences import Recurrence
 from wakeful.core.runs import Ending
 from wakeful.core.settlement import settle
@@ -27,6 +28,8 @@ from wakeful.testing.world import World
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 BUSY_SEED = 45
+# Agents that nothing holds back.
+PLAIN = ("brook", "fern", "holm")
 KEYS = {
     "address": ("name",),
     "fleet": ("id",),
@@ -77,7 +80,7 @@ def lived(seed: int, path: Path, days: float | None = None) -> Kept:
 
 
 def make_busy(path: Path) -> Kept:
-    world = World(BUSY_SEED, path, open_store)
+    world = World(BUSY_SEED, path, open_store, days=0.04)
     world.run()
     desk = _Desk(world)
     try:
@@ -115,8 +118,12 @@ class _Desk:
     def declare(self) -> None:
         tidy = Recurrence(name="tidy", title="tidy up", schedule=parse_schedule("30 4 * * *"), agent=self.first)
         live = replace(self.fleet.agents[0], one_offs=(self.now + DAY,), roles=("writer", "editor"))
-        agents = (live, *self.fleet.agents[1:])
-        self.store.declare(replace(self.fleet, agents=agents, recurrences=(tidy,)), self.at())
+        plain = [Agent(name=name, address=name, runner=Runner.process, target="true") for name in PLAIN]
+        agents = (live, *self.fleet.agents[1:], *plain)
+        spare = replace(live, name="spare", address="spare", one_offs=())
+        roomy = replace(self.fleet, sessions=9, workers=9, recurrences=(tidy,))
+        for known in ((*agents, spare), agents):
+            self.store.declare(replace(roomy, agents=known), self.at(), boot=True)
         self.store.set(self.first, {"wakes_per_day": 9}, "operator", self.at())
 
     def inboxes(self) -> None:
@@ -126,8 +133,10 @@ class _Desk:
         self.store.snooze([later], self.now + HOUR, "operator", self.at())
 
     def mirrors(self) -> None:
-        things = [Observation(external_id=name, fingerprint=f"{name} 1", lasting=True) for name in ("one", "two")]
-        for seen in (things, things[:1], things):
+        things = [
+            Observation(external_id=name, fingerprint=f"{name} 1", lasting=True) for name in ("one", "two", "six")
+        ]
+        for seen in (things, things[:1], things[:2]):
             self.store.observe("shelf", self.first, seen, self.at())
         self.store.observe("shelf", self.first, None, self.at(), why="no such folder")
         self.store.observe("attic", self.first, None, self.at(), why="locked")
@@ -144,6 +153,9 @@ class _Desk:
         gone = self.task()
         for change in ("cancel", "remove"):
             self.store.change_task(gone, change, "operator", self.at())
+        past = Past(state=State.completed, attempts=2, created_at=self.now - DAY, closed_at=self.now - HOUR)
+        for state in (State.completed, State.failed):
+            self.task(past=replace(past, state=state), not_before=None)
         again = self.task()
         for change in ("fail", "retry"):
             self.store.change_task(again, change, "operator", self.at())
@@ -156,11 +168,10 @@ class _Desk:
     def runs(self) -> None:
         """One that has ended, one under way that was asked to stop, one that nobody has claimed."""
         self.store.join("here", "here", "", self.at(), DAY)
-        others = self.names[1:4]
-        for name in self.names:
-            self.store.resume(f"agent:{name}", "operator", self.at())
+        for pause in self.store.pauses():
+            self.store.resume(pause.scope, "operator", self.at())
         orders = []
-        for name in others[:2]:
+        for name in PLAIN[:2]:
             self.message(agent=name, ring=Ring.operator, priority=Priority.high)
             wake = Wake(agent=name, cause=Cause.operator, subject=Subject.inbox, requested_at=self.at())
             self.store.decide([wake], admit, self.now)
@@ -171,8 +182,25 @@ class _Desk:
         for piece in (b"first ", b"then ", b"last"):
             self.store.keep_output(done.run.id, "stdout", piece)
         self.store.stop([under_way.run.id], "operator", self.at())
-        wake = Wake(agent=others[2], cause=Cause.operator, subject=Subject.beat, requested_at=self.at())
-        self.store.decide([wake], admit, self.now)
+        self.failing(done.agent.name)
+        self.tick(PLAIN[2])
+        self.store.void(self.tick(done.agent.name), 0, self.at())
+
+    def tick(self, name: str) -> int:
+        wake = Wake(agent=name, cause=Cause.operator, subject=Subject.beat, requested_at=self.at())
+        run = self.store.decide([wake], admit, self.now)[0].run
+        assert run is not None
+        return run
+
+    def failing(self, name: str) -> None:
+        """A task that is tried, and will be tried again; one that is done; one that another depends on."""
+        for exit_code in (1, 0):
+            task = self.task(agent=name, not_before=None, max_retries=3)
+            wake = Wake(agent=name, cause=Cause.task, subject=Subject.task, task=task, requested_at=self.at())
+            self.store.decide([wake], admit, self.now)
+            (order,) = self.store.claim("here", self.at(), DAY)
+            ending = Ending(exit_code=exit_code, elapsed=SECOND)
+            self.store.finish([Finish(run=order.run.id, epoch=order.run.epoch, ending=ending)], settle, self.at())
 
     def holds(self) -> None:
         pause = Pause(scope=f"agent:{self.first}", owner="operator", reason="a look", since=self.at())
@@ -230,3 +258,7 @@ def named(table: str, key: tuple[object, ...]) -> str:
 
 def names(report: Report) -> set[str]:
     return {row for finding in report.findings for row in finding.rows}
+
+
+def told(report: Report) -> str:
+    return "\n".join(f"{each.rows}: expected {each.expected}, found {each.found}" for each in report.findings)

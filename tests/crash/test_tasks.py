@@ -5,6 +5,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -176,11 +177,22 @@ def crowd(queue: Queue, count: int, name: str) -> None:
     here = queue.ground
     command = [sys.executable, "-c", CROWD, str(count), name]
     environment = {**os.environ, "WAKEFUL_DATA": str(here.data)}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=PATIENCE, env=environment, cwd=here.folder, process_group=0
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.count("is recorded") == count, done.stdout[-1000:]
+    with subprocess.Popen(
+        command,
+        cwd=here.folder,
+        env=environment,
+        process_group=0,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            told, complaints = process.communicate(timeout=PATIENCE)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    assert process.returncode == 0, complaints[-4000:]
+    assert told.count("is recorded") == count, told[-1000:]
 
 
 def test_of_two_hundred_tasks_that_are_added_at_once_beside_a_busy_engine_none_is_lost(queue):

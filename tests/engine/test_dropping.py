@@ -10,6 +10,7 @@ from tests.engine.stage import MINUTE, heading, lived
 from wakeful.core.errors import Busy
 from wakeful.core.items import Origin, Priority, State
 from wakeful.core.wakes import Pause
+from wakeful.engine import dropping
 from wakeful.engine.dropping import Dropping
 from wakeful.sources.drop import Drop, drop_in
 from wakeful.store.protocol import TaskFilter
@@ -174,6 +175,121 @@ async def test_what_cannot_be_used_is_kept_with_the_reason_and_the_others_go_on(
 
 
 @lived
+async def test_a_name_that_is_not_utf_8_is_refused_and_the_others_go_on(stage):
+    engine = await stage.up()
+    put(stage, "a.json", SWEEP)
+    put(stage, os.fsdecode(b"bad\xff.json"), SWEEP)
+    put(stage, "c.json", SWEEP)
+    await stage.until(5)
+    assert len(tasks(stage)) == 2
+    assert "not UTF-8" in why(stage, os.fsdecode(b"bad\xff.json"))
+    (told,) = engine.health()["diagnostics"]
+    assert "1 file was refused" in told
+
+
+def fails(stage, monkeypatch, error, title="b"):
+    """The store cannot record a task of that title; how many are recorded at once, as it was asked."""
+    record, asked = stage.store.record, []
+
+    def recorded(items, now):
+        asked.append(len(items))
+        if any(item.subject == title for item in items):
+            raise error
+        return record(items, now)
+
+    monkeypatch.setattr(stage.store, "record", recorded)
+    return asked
+
+
+@lived
+async def test_a_file_that_fails_for_no_known_reason_is_tried_thrice_and_the_others_go_on(stage, monkeypatch):
+    asked = fails(stage, monkeypatch, RuntimeError("no such column"))
+    for name in "abc":
+        put(stage, f"{name}.json", {**SWEEP, "title": name})
+    engine = await stage.up()
+    await stage.until(5)
+    assert [task.subject for task in tasks(stage)] == ["a", "c"]
+    (told,) = engine.health()["diagnostics"]
+    assert told.endswith("'b.json': it cannot be recorded: RuntimeError: no such column")
+    put(stage, "d.json", {**SWEEP, "title": "d"})
+    await stage.until(9)
+    assert len(tasks(stage)) == 3
+    await stage.until(60)
+    assert left(stage) == ["refused/b.json", "refused/b.json.why.txt"]
+    assert why(stage, "b.json") == "it cannot be recorded: RuntimeError: no such column"
+    # Together, each of the three by itself, the one that came later, and the bad one twice more.
+    assert asked == [3, 1, 1, 1, 1, 1, 1]
+
+
+@lived
+async def test_a_value_that_no_store_takes_is_refused_at_once(stage, monkeypatch):
+    fails(stage, monkeypatch, OverflowError("too large"))
+    for name in "abc":
+        put(stage, f"{name}.json", {**SWEEP, "title": name})
+    await stage.up()
+    await stage.until(3)
+    assert len(tasks(stage)) == 2
+    assert why(stage, "b.json") == "it cannot be recorded: OverflowError: too large"
+
+
+@lived
+async def test_a_few_thousand_tasks_are_recorded_at_once_and_each_file_whole(stage, monkeypatch):
+    monkeypatch.setattr(dropping, "MOST_AT_ONCE", 10)
+    asked = fails(stage, monkeypatch, RuntimeError(), title="nothing")
+    for number, size in enumerate((4, 6, 1, 25, 9, 1)):
+        put(stage, f"{number}.json", [{**SWEEP, "title": f"{number}-{task}"} for task in range(size)])
+    await stage.up()
+    await stage.until(3)
+    assert asked == [10, 1, 25, 10]
+    assert len(tasks(stage)) == 46
+    assert left(stage) == []
+
+
+@lived
+async def test_a_folder_that_cannot_be_worked_is_told_of_until_it_can(stage, caplog):
+    (stage.data / "drop").write_text("in the way")
+    engine = await stage.up()
+    await stage.minutes(5)
+    (told,) = engine.health()["diagnostics"]
+    assert "cannot be worked: " in told
+    assert [record.getMessage() for record in caplog.records if "cannot be worked" in record.getMessage()] == [
+        told.replace(f"{stage.data / 'drop'}:", "the drop folder", 1)
+    ]
+    (stage.data / "drop").unlink()
+    await stage.until(stage.elapsed + 15)
+    put(stage, "a.json", SWEEP)
+    await stage.until(stage.elapsed + 5)
+    assert len(tasks(stage)) == 1
+    assert engine.health()["diagnostics"] == []
+
+
+@lived
+async def test_a_file_that_cannot_be_moved_is_told_of_once_while_it_is_there(stage, monkeypatch, caplog):
+    rename = os.rename
+
+    def refuse(source, target):
+        if os.path.basename(source) == "a.json":
+            raise PermissionError(1, "Operation not permitted", str(source))
+        rename(source, target)
+
+    await stage.up()
+    put(stage, "a.txt", SWEEP)
+    put(stage, "b.json", SWEEP)
+    os.rename(stage.data / "drop" / "a.txt", stage.data / "drop" / "a.json")
+    monkeypatch.setattr(os, "rename", refuse)
+    engine = stage.engine
+    await stage.minutes(5)
+    assert len(tasks(stage)) == 1
+    assert len([record for record in caplog.records if "it cannot be moved" in record.getMessage()]) == 1
+    assert [line.rpartition("'a.json': ")[2] for line in engine.health()["diagnostics"]] == [
+        "it cannot be moved: operation not permitted"
+    ]
+    (stage.data / "drop" / "a.json").unlink()
+    await stage.minutes(1)
+    assert engine.health()["diagnostics"] == []
+
+
+@lived
 async def test_a_half_written_file_is_left_alone_until_it_is_whole(stage):
     await stage.up()
     await stage.until(1)
@@ -267,8 +383,7 @@ async def test_a_file_that_comes_while_somebody_looks_is_heard_of(stage):
 
     stage.drop = None
     await stage.up()
-    dropping = Dropping(stage.access, Folder(stage.data / "drop"), Hints(), stage.clock)
-    working = asyncio.ensure_future(dropping.run())
+    working = asyncio.ensure_future(Dropping(stage.access, Folder(stage.data / "drop"), Hints(), stage.clock).run())
     await stage.until(5)
     working.cancel()
     assert len(tasks(stage)) == 1

@@ -144,6 +144,19 @@ async def test_while_one_check_takes_its_time_others_go_on(stage):
 
 
 @lived
+async def test_a_check_that_takes_its_time_costs_no_write(stage):
+    stage.declare(
+        heading("wren", check="look", interval="10m"), heading("sweep", task="", schedule="0 * * * *", agent="wren")
+    )
+    stage.checks = lambda agent: slowly(Checked(wake=True), 120)
+    await stage.up()
+    await stage.until(65)
+    writes = stage.access.writes
+    await stage.until(175)
+    assert (len(stage.asked), stage.access.writes) == (1, writes)
+
+
+@lived
 async def test_an_engine_that_dies_while_a_check_is_asked_asks_again(stage):
     stage.declare(heading("wren", check="look", interval="10m"))
     stage.checks = lambda agent: slowly(Checked(wake=True, data=len(stage.asked)))

@@ -1,11 +1,14 @@
 """Recurring tasks: each instant of a schedule gives one task, whoever looks and however often."""
 
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 
 from tests.engine.stage import HOUR, MINUTE, START, heading, lived
+from wakeful.core.errors import Unknown
 from wakeful.core.items import Origin, Priority, State
+from wakeful.engine.recurring import Recurring
 from wakeful.runners.protocol import Checked
 from wakeful.store.protocol import TaskFilter
 from wakeful.testing.loop import passes
@@ -83,16 +86,28 @@ async def test_a_task_that_is_still_open_is_not_put_beside_itself_unless_it_may_
     assert due(stage) == expected
 
 
-@lived
-async def test_a_fleet_that_is_always_busy_still_keeps_its_schedules(stage):
-    busy = heading("moss", interval="continuous", breather="1s", burst="100000/10m")
-    stage.declare(WREN, busy, task(schedule="* * * * *"), grace="0s", stagger="0s")
-    stage.all_end(done(), timedelta(milliseconds=10))
-    await stage.up()
-    await stage.minutes(2.1)
-    assert due(stage) == [1 / 60, 2 / 60]
-    assert [0 <= at % 60 < 2 for at in stage.beats("wren")] == [True, True]
-    assert len(stage.beats("moss")) > 100
+def test_a_loop_that_always_has_something_to_decide_looks_once_a_second():
+    class Clock:
+        at = 0.0
+
+        def elapsed(self):
+            return self.at
+
+    class Looked:
+        times = 0
+
+        def recur(self, now):
+            self.times += 1
+
+    clock, store = Clock(), Looked()
+    recurring = Recurring(clock)
+    for tenth in range(35):
+        clock.at = tenth / 10
+        recurring.put(store, START, idle=False)
+    assert store.times == 4
+    recurring.put(store, START, idle=True)
+    recurring.put(store, START, idle=True)
+    assert store.times == 6
 
 
 @lived
@@ -106,7 +121,40 @@ async def test_a_schedule_is_kept_while_the_check_of_somebody_else_takes_long(st
     await stage.up()
     await stage.until(80)
     assert [item.state for item in tasks(stage)] == [State.in_progress]
-    assert 60 <= stage.beats("wren")[0] < 65
+    assert 60 <= stage.beats("wren")[0] < 62
+
+
+@lived
+async def test_one_that_cannot_recur_goes_on_with_its_next_instant_and_the_others_have_theirs(stage, monkeypatch):
+    record = stage.store.record_all
+
+    def refuse(items, now):
+        made = record(items, now)
+        if any(item.sender == "schedule:mend" for item in items) and stage.elapsed < 5000:
+            raise Unknown("no agent is called nobody")
+        return made
+
+    stage.declare(WREN, task("mend"), task())
+    monkeypatch.setattr(stage.store, "record_all", refuse)
+    await stage.up()
+    await stage.hours(2.5)
+    assert [(item.source, item.dedupe[-16:-14]) for item in tasks(stage)] == [
+        ("schedule:sweep", "01"),
+        ("schedule:mend", "02"),
+        ("schedule:sweep", "02"),
+    ]
+
+
+@lived
+async def test_a_clock_that_is_set_back_beside_an_edit_holds_up_no_other_schedule(stage, deaf):
+    stage.declare(WREN, task(overlap="queue"), task("mend", overlap="queue"))
+    await stage.up()
+    await stage.hours(2.1)
+    stage.declare(WREN, task(task="Sweep well", overlap="queue"), task("mend", overlap="queue"))
+    stage.clock.set_wall(-2 * HOUR)
+    await stage.hours(3)
+    assert Counter(item.source for item in tasks(stage)) == {"schedule:sweep": 3, "schedule:mend": 3}
+    assert stage.engine.loop.away == ""
 
 
 @lived

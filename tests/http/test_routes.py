@@ -114,6 +114,7 @@ SAID = {
     "steps": {"task": 3},
     "save_step": {"name": "fetch", "result": {"a": [1, None]}, "begun": True, "task": 3},
     "nodes": {},
+    "audit": {},
     "reload": {},
     "stop": {"drain": True},
     "backup": {"path": "copy.db"},

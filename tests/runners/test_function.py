@@ -208,6 +208,18 @@ async def test_what_a_task_prints_is_its_own_that_of_its_children_too(yard):
 
 
 @real
+async def test_the_ends_of_short_tasks_are_heard_while_a_long_one_follows_them(yard):
+    held = await yard.runner.start(a_shift(yard, ["nothing"] * 9 + ["wait"]))
+    heard = 0
+    async for batch in held.batches():
+        heard += len(batch)
+        if heard == 9:
+            assert not held.over
+            (yard.folder / "enough").touch()
+    assert heard == 10
+
+
+@real
 async def test_of_a_flood_the_last_is_kept_and_how_much_is_not(yard):
     held, heard = await carried_out(yard, "flood", "print", output_limit=64 * 1024)
     kept = heard[1].ending.output

@@ -88,18 +88,148 @@ def test_a_file_that_becomes_whole_is_taken_at_once(drop):
     assert taken(drop.take(0.1)) == [("a.json", [TASK, TASK], "")]
 
 
-def test_a_file_that_is_changed_between_the_look_and_the_move_is_read_again(drop, monkeypatch):
-    put(drop, "a.json")
+def around_the_move(monkeypatch, before=lambda path: None, after=lambda path: None):
     rename = os.rename
 
-    def change(source, target):
+    def move(source, target):
+        before(source)
         rename(source, target)
-        target.write_text(json.dumps([TASK, TASK]))
+        after(target)
 
-    monkeypatch.setattr(os, "rename", change)
-    assert drop.take(0).more
+    monkeypatch.setattr(os, "rename", move)
+
+
+def replaced(content):
+    """By somebody who writes another file and moves it over the one that is there."""
+
+    def change(path):
+        new = path.parent / ".new"
+        new.write_text(content)
+        os.replace(new, path)
+
+    return change
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("how", [replaced, lambda content: lambda path: path.write_text(content)])
+def test_what_is_told_of_a_file_that_is_changed_around_its_move_is_what_was_moved(drop, monkeypatch, moment, how):
+    put(drop, "a.json", {"title": "one"})
+    around_the_move(monkeypatch, **{moment: how(json.dumps({"title": "two"}))})
+    (file,) = drop.take(0).files
+    assert list(file.tasks) == [{"title": "two"}]
+    drop.remove([file])
+    assert (os.listdir(drop.path / ".taken"), refused(drop)) == ([], [])
+
+
+def test_a_file_that_is_half_written_when_it_was_moved_waits_as_any_other(drop, monkeypatch):
+    put(drop, "a.json")
+    around_the_move(monkeypatch, before=lambda path: path.write_text("["))
+    haul = drop.take(0)
+    assert (haul.files, haul.unsettled) == ((), True)
     monkeypatch.undo()
-    assert taken(drop.take(0)) == [("a.json", [TASK, TASK], "")]
+    put(drop, "b.json")
+    (file,) = drop.take(1.9).files
+    assert file.name == "b.json"
+    drop.remove([file])
+    ((half,),) = [list(folder.iterdir()) for folder in (drop.path / ".taken").iterdir()]
+    half.write_text(json.dumps(TASK))
+    assert taken(drop.take(2)) == [("a.json", [TASK], "")]
+    half.write_text("[")
+    assert drop.take(3).files == ()
+    assert [file.why.partition(":")[0] for file in drop.take(5).files] == ["not JSON"]
+
+
+def test_a_file_that_is_written_to_after_it_was_read_is_not_removed(drop):
+    put(drop, "a.json")
+    put(drop, "b.json")
+    files = drop.take(0).files
+    (drop.path / ".taken" / files[0].id).write_text(json.dumps([TASK, {"title": "mop"}]))
+    ((file, why),) = drop.remove(files)
+    assert (file.name, why) == ("a.json", drops.CHANGED)
+    assert json.loads((drop.path / "refused" / "a.json").read_text())[1] == {"title": "mop"}
+    assert (drop.path / "refused" / "a.json.why.txt").read_text() == f"{why}\n"
+    assert os.listdir(drop.path / ".taken") == []
+
+
+def forbidden(monkeypatch, name, call, forbid=lambda path: True):
+    """As a file that belongs to somebody else, or a disk that is full, would have it."""
+    real = getattr(os, call)
+
+    def refuse(path, *arguments, **options):
+        if os.path.basename(path) == name and forbid(path):
+            raise PermissionError(1, "Operation not permitted", str(path))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, call, refuse)
+
+
+def test_a_file_that_cannot_be_moved_is_told_of_and_tried_again_and_the_others_go_on(drop, monkeypatch):
+    for name in ("a.json", "b.json"):
+        put(drop, name)
+    forbidden(monkeypatch, "a.json", "rename")
+    haul = drop.take(0)
+    assert [file.name for file in haul.files] == ["b.json"]
+    assert haul.stuck == (("a.json", "it cannot be moved: operation not permitted"),)
+    assert not haul.more
+    drop.remove(haul.files)
+    assert os.listdir(drop.path / ".taken") == []
+    monkeypatch.undo()
+    assert drop.take(9).files == ()
+    haul = drop.take(10)
+    assert ([file.name for file in haul.files], haul.stuck) == (["a.json"], ())
+
+
+def test_a_file_that_can_be_neither_refused_nor_removed_holds_up_nobody(drop, monkeypatch):
+    for name in ("a.json", "b.json"):
+        put(drop, name)
+    a, b = drop.take(0).files
+    forbidden(monkeypatch, "a.json", "rename")
+    forbidden(monkeypatch, "b.json", "unlink")
+    assert not drop.refuse(a, "no agent")
+    assert drop.remove([b]) == []
+    assert refused(drop) == []
+    put(drop, "c.json")
+    haul = drop.take(1)
+    assert [file.name for file in haul.files] == ["c.json"]
+    assert haul.stuck == (
+        ("a.json", "no agent; and it cannot be moved to refused: operation not permitted"),
+        ("b.json", "it is recorded, and cannot be removed: operation not permitted"),
+    )
+    drop.remove(haul.files)
+    monkeypatch.undo()
+    assert drop.take(9).files == ()
+    assert [file.name for file in drop.take(11).files] == ["a.json", "b.json"]
+
+
+def test_a_folder_of_somebody_else_among_what_was_taken_holds_up_nobody(drop, monkeypatch):
+    (drop.path / ".taken" / "strange").mkdir()
+    put(drop, "a.json")
+    forbidden(monkeypatch, "strange", "listdir")
+    haul = drop.take(0)
+    assert [file.name for file in haul.files] == ["a.json"]
+    assert haul.stuck == (("strange", "what was taken cannot be listed: operation not permitted"),)
+
+
+def test_what_is_left_for_later_is_taken_again_after_a_while(drop):
+    put(drop, "a.json")
+    (file,) = drop.take(0).files
+    drop.leave(file, "the store fell ill")
+    haul = drop.take(1)
+    assert (haul.files, haul.more, haul.stuck) == ((), False, (("a.json", "the store fell ill"),))
+    assert drop.take(10).files == (file,)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_name_that_is_not_utf_8_is_refused_also_where_it_was_taken_before(drop, before):
+    name = os.fsdecode(b"bad\xff.json")
+    folder = drop.path / ".taken" / "0" if before else drop.path
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(json.dumps(TASK))
+    (file,) = drop.take(0).files
+    assert (file.tasks, file.why) == ((), "its name is not UTF-8: rename it, and move it here again")
+    assert drop.refuse(file, file.why)
+    assert drop.refused() == 1
+    assert sorted(refused(drop)) == [name, f"{name}.why.txt"]
 
 
 def test_a_link_is_not_followed_and_stays_a_link(drop, tmp_path):

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.postgres_server import release, store_in
+from tests.store.postgres_server import connection_of, release, store_in
 from tests.store.test_postgres_nodes import Meanwhile
 from wakeful.core.admission import admit
 from wakeful.core.cadence import Cadence
 from wakeful.core.cron import parse_schedule
+from wakeful.core.errors import Unknown
 from wakeful.core.items import Kind, NewItem
 from wakeful.core.recurrences import Overlap, Recurrence
 from wakeful.core.wakes import VerdictKind
@@ -82,14 +83,11 @@ def test_two_of_one_key_that_two_nodes_find_free_are_begun_one_after_the_other(m
     scene = meanwhile("decide")
     moss, wren = (an_agent(name, cadence=Cadence()) for name in ("moss", "wren"))
     scene.one.declare(a_fleet(moss, wren), NOW)
-    older, newer = (
-        made.id
-        for made in scene.one.record([NewItem(kind=Kind.task, agent=name, key="k") for name in ("moss", "wren")], NOW)
-    )
-    scene.one.change_task(older, "fail", "rana", NOW)
-    # The newer one is about to begin when the older one is taken up again.
+    older = scene.one.record([NewItem(kind=Kind.task, agent="moss", key="later the same")], NOW)[0].id
+    newer = scene.one.record([NewItem(kind=Kind.task, agent="wren", key="k")], NOW)[0].id
+    # The newer one is about to begin when an older one of its key is seen for the first time.
     first = scene.begin(lambda: scene.one.decide([work(newer, "wren")], admit, NOW))
-    scene.other.change_task(older, "retry", "rana", NOW)
+    connection_of(scene.other).execute("UPDATE item SET key = 'k' WHERE id = $1", (older,))
     second = scene.waits(lambda: scene.other.decide([work(older, "moss")], admit, NOW))
     (begun,), (put_off,) = scene.commit(first, second)
     assert (begun.verdict.kind, put_off.verdict.kind, put_off.run) == (VerdictKind.admit, VerdictKind.refuse, None)
@@ -111,3 +109,45 @@ def test_the_same_batch_from_two_nodes_is_recorded_once(meanwhile):
     assert [made.id for made in mine] == [made.id for made in theirs]
     assert {made.duplicate for made in theirs} == {True}
     assert [scene.one.item(made.id).waits_for for made in mine] == [0] + [1] * 19
+
+
+def three_tasks(store: SqlStore) -> list[int]:
+    """Two, and one that needs both."""
+    store.declare(a_fleet(*(an_agent(name, cadence=Cadence()) for name in ("moss", "wren", "finch"))), NOW)
+    needs = [store.record([NewItem(kind=Kind.task, agent=name)], NOW)[0].id for name in ("moss", "wren")]
+    (last,) = store.record([NewItem(kind=Kind.task, agent="finch", depends_on=tuple(needs))], NOW)
+    return [*needs, last.id]
+
+
+def test_what_needs_two_goes_on_when_one_is_completed_while_the_other_is_taken_up_again(meanwhile):
+    scene = meanwhile("change_task")
+    a, b, last = three_tasks(scene.other)
+    scene.other.change_task(a, "fail", "rana", NOW)
+    first = scene.begin(lambda: scene.one.change_task(b, "complete", "rana", NOW))
+    second = scene.waits(lambda: scene.other.change_task(a, "retry", "rana", NOW))
+    scene.commit(first, second)
+    assert (scene.other.item(last).state, scene.other.item(last).waits_for) == ("pending", 1)
+    scene.other.change_task(a, "complete", "rana", NOW)
+    assert [wake.task for wake in scene.other.due(NOW).wakes] == [last]
+
+
+def test_what_needs_two_is_blocked_when_one_is_cancelled_while_the_other_is_taken_up_again(meanwhile):
+    scene = meanwhile("change_task")
+    a, b, last = three_tasks(scene.other)
+    scene.other.change_task(a, "fail", "rana", NOW)
+    first = scene.begin(lambda: scene.one.change_task(a, "retry", "rana", NOW))
+    second = scene.waits(lambda: scene.other.change_task(b, "cancel", "rana", NOW))
+    scene.commit(first, second)
+    assert scene.other.item(last).error == f"depends on task {b}, which is cancelled"
+
+
+def test_a_task_that_is_removed_while_another_is_made_to_need_it_is_gone_for_that(meanwhile):
+    scene = meanwhile("change_task")
+    a, *_ = three_tasks(scene.other)
+    scene.other.change_task(a, "complete", "rana", NOW)
+    first = scene.begin(lambda: scene.one.change_task(a, "remove", "rana", NOW))
+    second = scene.waits(lambda: scene.other.record([NewItem(kind=Kind.task, agent="moss", depends_on=(a,))], NOW))
+    scene.gate.opened.set()
+    assert first.result().id == a
+    with pytest.raises(Unknown, match=f"no task {a}"):
+        second.result()

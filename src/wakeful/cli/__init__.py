@@ -48,6 +48,7 @@ COMMANDS = {
     "set": ("wakeful.cli.settings:change", "Show or change the limits of a live agent."),
     "nodes": ("wakeful.cli.nodes:nodes", "Who is at work on this store."),
     "doctor": ("wakeful.cli.doctor:doctor", "Look for what is wrong with this installation."),
+    "audit": ("wakeful.cli.audit:audit", "Hold every stored fact against the events."),
     "backup": ("wakeful.cli.keeping:backup", "Copy everything that is stored to a file."),
     "restore": ("wakeful.cli.keeping:restore", "Put a backup in the place of what is stored."),
     "store": ("wakeful.cli.store:store", "Move everything to another store."),

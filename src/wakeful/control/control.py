@@ -7,6 +7,7 @@ spelled elsewhere. A wake that is refused is an answer. What is raised is `Forbi
 from __future__ import annotations
 
 from wakeful.control.asking import Asking
+from wakeful.control.audits import Audits
 from wakeful.control.base import judged
 from wakeful.control.blame import Blame
 from wakeful.control.changing import Changing
@@ -37,5 +38,6 @@ class Control(
     WakeStats,
     Holding,
     Keeping,
+    Audits,
 ):
     """Any number of callers at once; all of them go through the one store."""

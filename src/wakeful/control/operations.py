@@ -72,6 +72,7 @@ OPERATIONS: dict[str, Operation] = {
     "events": Operation("GET", "/v1/events"),
     "run": Operation("POST", "/api/run"),
     "nodes": Operation("GET", "/v1/nodes"),
+    "audit": Operation("GET", "/v1/audit"),
     "reload": Operation("POST", "/v1/reload"),
     "stop": Operation("POST", "/v1/stop"),
     "backup": Operation("POST", "/v1/backup"),

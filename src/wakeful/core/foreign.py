@@ -22,7 +22,7 @@ from typing import Any
 from wakeful.core.codec import write_time
 from wakeful.core.errors import Mistake
 from wakeful.core.items import Origin, State
-from wakeful.core.tasks import Sender, read_task
+from wakeful.core.tasks import MOST_ATTEMPTS, Sender, read_task
 from wakeful.core.wording import UNSTORABLE, quoted
 
 VERSIONS = (1, 2)
@@ -145,8 +145,11 @@ def _state(entry: Mapping[str, Any]) -> State:
 def _attempts(entry: Mapping[str, Any], state: State) -> int:
     """The retries are counted there, not the first try."""
     count = entry.get("retryCount") or 0
-    if type(count) is not int or count < 0:
-        raise Mistake(f"expected how often it was retried, found {quoted(str(count))}", "write a number")
+    if type(count) is not int or not 0 <= count < MOST_ATTEMPTS:
+        raise Mistake(
+            f"expected how often it was retried, found {quoted(str(count))}",
+            f"write a number below {MOST_ATTEMPTS:,} as retryCount",
+        )
     return count + 1 if state is State.completed else count
 
 

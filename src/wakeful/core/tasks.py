@@ -33,6 +33,7 @@ PAST = dict.fromkeys(("state", "attempts", "error", "result", "created_at", "clo
 TASK_STATES = tuple(state for state in State if state not in (State.open, State.closed))
 
 MOST_RETRIES = 1_000
+MOST_ATTEMPTS = 1_000_000
 MOST_TAGS = 100
 MOST_DEPENDENCIES = 1_000
 LONGEST_KEY = 255
@@ -240,8 +241,10 @@ def _past(value: object) -> Past:
     if state not in TASK_STATES:
         raise Mistake(f"unknown state of tasks {quoted(state)}", f"use one of {', '.join(TASK_STATES)}")
     attempts = told.get("attempts", 0)
-    if not isinstance(attempts, int) or isinstance(attempts, bool) or not 0 <= attempts <= LARGEST:
-        raise Mistake(f"expected a number of attempts, found {_kind(attempts)}", "write one from 0")
+    if not isinstance(attempts, int) or isinstance(attempts, bool) or not 0 <= attempts <= MOST_ATTEMPTS:
+        raise Mistake(
+            f"expected a number of attempts, found {_kind(attempts)}", f"write one from 0 to {MOST_ATTEMPTS:,}"
+        )
     created, closed = _text(told, "created_at"), _text(told, "closed_at")
     return Past(
         state=State(state),

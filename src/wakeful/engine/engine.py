@@ -97,7 +97,8 @@ class Engine:
         )
         self._watch.folders(folders, self.nudge)
         retention = Retention(access, carrier, data / "runs", clock, self._retention)
-        dropping = [Lasting(Dropping.name, Dropping(access, drop, self._watch, clock).run)] if drop is not None else []
+        self._dropping = None if drop is None else Dropping(access, drop, self._watch, clock)
+        dropping = [Lasting(Dropping.name, self._dropping.run)] if self._dropping is not None else []
         among_others = [Lasting(Presence.name, self.presence.run), Lasting(Publishing.name, publishing.run)]
         self._services = Services(
             [
@@ -218,7 +219,7 @@ class Engine:
             "turns": self.loop.turns,
             "title": fleet.title if fleet else "",
             "holding": [conducted.run for conducted in self.conductor.open],
-            "diagnostics": self.declarations.diagnostics,
+            "diagnostics": [*self.declarations.diagnostics, *(self._dropping.diagnostics if self._dropping else ())],
         }
 
     def _why_not(self, stuck_for: float | None) -> str:

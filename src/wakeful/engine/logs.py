@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import IO, Any
 
@@ -43,10 +45,41 @@ def _short(value: Any) -> str:
     return json.dumps(text, ensure_ascii=False) if any(map(str.isspace, text)) else text
 
 
+class Lines(logging.StreamHandler[IO[str]]):
+    """Each line is written at once, but for those within `gathered`, which are written together."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        super().__init__(stream)
+        self._gathering = False
+
+    def flush(self) -> None:
+        if not self._gathering:
+            super().flush()
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        self._gathering = True
+        try:
+            yield
+        finally:
+            self._gathering = False
+            self.flush()
+
+
+@contextmanager
+def gathered() -> Iterator[None]:
+    """What is logged inside is written as one."""
+    with ExitStack() as stack:
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, Lines):
+                stack.enter_context(handler.gathered())
+        yield
+
+
 def set_up(stream: IO[str] | None = None, *, level: int = logging.INFO) -> None:
     """Everything that is logged in this process goes to one place, in one shape."""
     out = stream or sys.stderr
-    handler = logging.StreamHandler(out)
+    handler = Lines(out)
     handler.setFormatter(Words() if out.isatty() else JsonLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]

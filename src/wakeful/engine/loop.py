@@ -41,7 +41,7 @@ RESYNC = timedelta(minutes=5)
 MOST_ROUNDS = 50
 # Rest after such a mistake, and between two looks while an agent's CHECK or pull is under way.
 BREATH = timedelta(milliseconds=250)
-# Meanwhile it is looked this often for what recurs, and for runs whose nodes are gone.
+# Meanwhile it is looked for runs whose nodes are gone this often.
 UNSEEN = timedelta(seconds=4)
 
 
@@ -138,7 +138,7 @@ class Loop:
             ready = await self._preparing.sift(wakes, now)
             self._progress()
             if not ready and not due.unclaimed:
-                if due.wakes and not self._neglected():
+                if due.wakes and not await self._neglected(now):
                     return now + BREATH
                 if not due.wakes and not self._overdue(due, now):
                     return due.next_at
@@ -161,11 +161,13 @@ class Loop:
         """Nothing to decide, but its time has come: of a pause, a lease, or an admission that nobody claimed."""
         return due.next_at is not None and due.next_at <= now
 
-    def _neglected(self) -> bool:
-        """Whether what is no wake has gone unseen for long, because what is due is still being prepared: what others
-        left behind, and what recurs."""
+    async def _neglected(self, now: datetime) -> bool:
+        """Whether what is no wake waits because what is due is still being prepared: what others left behind, and what
+        recurs."""
         unseen = self._clock.elapsed() - self._decided_at
-        return not self._resigned() and unseen >= UNSEEN.total_seconds()
+        if self._shared and not self._resigned() and unseen >= UNSEEN.total_seconds():
+            return True
+        return await self._access.read(partial(self._recurring.overdue, now=now)) if self._recurring.asks() else False
 
     async def _decide(self, wakes: Sequence[Wake]) -> list[Order]:
         self._decided_at = self._clock.elapsed()

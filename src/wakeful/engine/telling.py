@@ -14,6 +14,7 @@ from typing import Any
 
 from wakeful.core.events import Event, EventKind
 from wakeful.engine.clock import Nudge
+from wakeful.engine.logs import gathered
 from wakeful.store.protocol import Access
 
 log = logging.getLogger("wakeful.event")
@@ -50,12 +51,13 @@ class Teller:
         """What happened since the last time."""
         while True:
             events = await self._access.read(lambda store: store.events(after=self._last or 0, limit=PAGE))
-            for event, items in _alike(events):
-                fields = fields_of(event)
-                if len(items) > 1:
-                    del fields["item"]
-                    fields["items"] = items
-                log.log(_level(event), "%s", event.kind.value, extra={"fields": fields})
+            with gathered():
+                for event, items in _alike(events):
+                    fields = fields_of(event)
+                    if len(items) > 1:
+                        del fields["item"]
+                        fields["items"] = items
+                    log.log(_level(event), "%s", event.kind.value, extra={"fields": fields})
             if events:
                 self._last = events[-1].id
             if len(events) < PAGE:

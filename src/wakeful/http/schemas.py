@@ -369,6 +369,7 @@ FORMS: dict[str, Form] = {
     "steps": Form(Steps),
     "save_step": Form(SaveStep),
     "nodes": Form(Nothing),
+    "audit": Form(Nothing),
     "reload": Form(Bare),
     "stop": Form(Stop, (202,)),
     "backup": Form(Backup),

@@ -49,3 +49,15 @@ def asked_by(worker: str) -> tuple[str, bool]:
         return str(request["by"]), bool(request["at_once"])
     except (OSError, ValueError, KeyError, TypeError):
         return "a signal to its worker", False
+
+
+def why_gone(by: str | None, condemned: int | None, index: int, status: int, folder: str) -> Told:
+    """What is told of the task that went with its process, which may have been ended for the sake of another."""
+    if by is not None:
+        return {"by": by}
+    if condemned == index:
+        return TIMED_OUT
+    if condemned is not None:
+        # The task for whose sake it was ended had just ended by itself.
+        return {"by": "the late end of the task before it"}
+    return crashed(status, folder)

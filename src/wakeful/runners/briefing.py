@@ -22,6 +22,7 @@ from wakeful.core.lifecycle import SINGLE
 from wakeful.core.orders import Order
 from wakeful.core.settlement import INBOX_RETRIES
 from wakeful.core.wakes import Subject
+from wakeful.run import UNREAD
 
 VERSION = 1
 SHORTEST_FENCE = 8
@@ -94,9 +95,10 @@ def write_briefing(order: Order, definition: str | None, check: Any = None) -> t
     return _SURROGATES.sub("\ufffd", text), json.dumps(briefing_data(order, definition, check), indent=1)
 
 
-def write_briefing_json(order: Order, definition: str | None, check: Any = None) -> str:
-    """The JSON alone, on one line: for those who read no text."""
-    return json.dumps(briefing_data(order, definition, check))
+def write_briefing_json(order: Order, definition: str | None, check: Any = None, *, unread: bool = False) -> str:
+    """The JSON alone, on one line: for those who read no text. Payloads may be left `unread`, as the texts that they
+    came as: whoever wants one reads it then."""
+    return json.dumps(briefing_data(order, definition, check, unread=unread))
 
 
 def attempts(order: Order, task: Item | None = None) -> tuple[int, int]:
@@ -276,7 +278,7 @@ def _facts(item: Item) -> list[tuple[str, str | None]]:
 # ---- the JSON
 
 
-def briefing_data(order: Order, definition: str | None, check: Any = None) -> dict[str, Any]:
+def briefing_data(order: Order, definition: str | None, check: Any = None, *, unread: bool = False) -> dict[str, Any]:
     """Everything that is told, as data."""
     run, wake, standing, agent = order.run, order.wake, order.standing, order.agent
     attempt, most = attempts(order)
@@ -318,7 +320,7 @@ def briefing_data(order: Order, definition: str | None, check: Any = None) -> di
         },
         "check": check,
         "inbox": [_message(item) for item in order.items] if run.subject is not Subject.task else [],
-        "tasks": [_task(order, task) for task in order.tasks],
+        "tasks": [_task(order, task, unread) for task in order.tasks],
     }
 
 
@@ -346,7 +348,7 @@ def _message(item: Item) -> dict[str, Any]:
     return {**_item(item), "metadata": _metadata(item), "reply_to": item.reply_to, "thread": item.thread}
 
 
-def _task(order: Order, task: Item) -> dict[str, Any]:
+def _task(order: Order, task: Item, unread: bool) -> dict[str, Any]:
     attempt, most = attempts(order, task)
     told = {
         "id": task.id,
@@ -371,5 +373,5 @@ def _task(order: Order, task: Item) -> dict[str, Any]:
         "error": task.error,
     }
     if task.payload is not None:
-        told["payload"] = json.loads(task.payload)
+        told[UNREAD if unread else "payload"] = task.payload if unread else json.loads(task.payload)
     return told

@@ -253,12 +253,14 @@ class Carrier:
         if _is_quiet(order):
             made = self._dream(order, definition, common)
         elif agent.runner is Runner.handler:
-            made = self._shift(order, write_briefing_json(order, definition, check), common)
+            made = self._shift(order, write_briefing_json(order, definition, check, unread=True), common)
         else:
             command = self._command(agent, workdir, common)
             text, written = write_briefing(order, definition, check)
             made = Assignment(command=command, briefing=text, briefing_json=written, **common)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not isinstance(made, Shift) or tree is not None:
+            # The folder of a shift is made by its worker: to wait for the disk is not our business.
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if tree is not None:
             with suppress(FileExistsError):
                 os.symlink(tree.path, folder / TREE)

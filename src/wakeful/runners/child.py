@@ -53,6 +53,9 @@ class Child:
         signal_all(tree, signal.SIGSTOP)
         signal_all([self.pid, *descendants(self.pid), *tree], signal.SIGKILL)
 
+    def worn(self, shifts: int, growth: int) -> bool:
+        return self.shifts >= shifts or self.grown(growth)
+
     def grown(self, most: int) -> bool:
         """Whether its own memory has grown by more than that since its first shift."""
         try:

@@ -11,6 +11,9 @@ from wakeful.runners.link import PART, SHIFT
 from wakeful.runners.record import VERSION, Page, Record, line
 from wakeful.runners.whole import now
 
+# In seconds: how long the end of a task may be left unsaid while the next one is under way.
+UNSAID = 0.05
+
 
 class Duty:
     def __init__(self, control: bytes, body: bytes, worker: str) -> None:
@@ -54,6 +57,11 @@ class Duty:
             return float("inf")
         began = page.began(self.todo[0])
         return (began if began > 0 else self._base) + self.limit(self.todo[0])
+
+    def unsaid_at(self, page: Page) -> float:
+        """When to look for the end of a task behind which the next has begun: it is told a little later."""
+        began = page.began(self.todo[1]) if len(self.todo) > 1 else 0.0
+        return began + UNSAID if began > 0 else float("inf")
 
     def limit(self, index: int) -> float:
         """How long one of its tasks may take, in seconds."""

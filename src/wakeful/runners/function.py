@@ -82,7 +82,6 @@ class FunctionRunner:
     # -- the seam -----------------------------------------------------------------------------------------------
     async def start(self, assignment: Assignment) -> HeldShift:
         shift = _checked(assignment)
-        shift.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         held = self._hold(HeldShift(shift.run, shift.folder, shift.tasks))
         if shift.lease.over() and self.veto(shift.folder):
             held.conclude(VETOED)

@@ -34,6 +34,8 @@ from wakeful.runners.whole import now
 # A result is stored with its task; a payload belongs elsewhere.
 MOST_RESULT = 1024 * 1024
 MOST_SUMMARY = 4_000
+# Ends that follow each other more quickly than that, in seconds, are told together.
+GATHERED = 0.002
 MOST_TRACE = 3_000
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -113,6 +115,8 @@ class Hand:
         self.asked = 0
         self.turn = threading.Lock()
         self.unread = b""
+        self.unsaid = b""
+        self.said_at = 0.0
         self.record = -1
         self.variables: dict[str, str] = {}
         self.redactor: Any = None
@@ -147,6 +151,7 @@ class Hand:
             self.asked += 1
             number = f"{self.pid}-{self.asked}"
             asked = json.dumps({**request, "number": number}).encode()
+            self._say_all()
             self.connection.sendall(b"%s%04x%s\n" % (REQUEST, index, asked))
             while (message := self._line()) is not None:
                 answer = json.loads(message[1:])
@@ -174,10 +179,12 @@ class Hand:
                 limit=limits.get(str(task), limit),
             )
             if lease.over():
+                self._say_all()
                 os._exit(0)  # nothing begins any more, and the worker is about to end what is left
             began = now()
             if self.page.begin(index, began):
                 self._perform(index, task, run, began)
+        self._say_all()
         os.close(self.record)
 
     def _dress(self, variables: dict[str, str]) -> None:
@@ -191,8 +198,8 @@ class Hand:
         if self.variables and task is not None:
             os.environ["WAKEFUL_TASK_ID"] = str(task)
             os.environ["WAKEFUL_ATTEMPT"] = str(run.attempt)
-            until = run.deadline
-            os.environ["WAKEFUL_DEADLINE"] = "" if until is None else f"{until.isoformat(timespec='microseconds')[:-6]}Z"
+            if (until := run.deadline) is not None:
+                os.environ["WAKEFUL_DEADLINE"] = f"{until.isoformat(timespec='microseconds')[:-6]}Z"
         told = self._call(run)
         if os.getpid() != self.pid:
             os._exit(0)  # the handler forked, and its child came back here
@@ -205,9 +212,19 @@ class Hand:
         # First the pipe: where it is broken the worker is gone, and what a handler then ran into is not its own end.
         os.write(self.printing, mark_for(self.mark, index))
         os.write(self.record, record)
-        self.connection.sendall(b"%s%04x%s" % (END, index, record))
+        self.unsaid += b"%s%04x%s" % (END, index, record)
         if told.get("out_of_memory"):
+            self._say_all()
             os._exit(0)  # a fresh process has the memory that this one may have lost
+        if now() - self.said_at >= GATHERED:
+            self._say_all()
+
+    def _say_all(self) -> None:
+        """The ends of short tasks are told together. Who waits for one finds it in the record (`Duty.unsaid_at`)."""
+        if self.unsaid:
+            words, self.unsaid = self.unsaid, b""
+            self.connection.sendall(words)
+            self.said_at = now()
 
     def _call(self, run: Run) -> Told:
         try:

@@ -18,6 +18,7 @@ from wakeful.runners.redaction import Redactor
 # Kept of one task's output, for a person and for a dead letter.
 KEPT = 4_000
 _CHUNK = 64 * 1024
+_LITTLE = 1024
 _INDEX = 4
 _MARK = 16
 _NOBODY = -1
@@ -62,6 +63,8 @@ class Output:
         self._current = _Kept()
         self._ended: dict[int, str] = {}
         self.at_end = False
+        # Whether there was little to read, the last time.
+        self.little = False
         self._capture: Capture | None = None
         self._path, self._limit = "", 0
         self._redactor: Redactor | None = None
@@ -86,6 +89,7 @@ class Output:
         if not data:
             self.at_end = True
             return False
+        self.little = len(data) < _LITTLE
         first, *marked = (self._rest + data).split(self._mark)
         self._rest = b""
         if not marked:

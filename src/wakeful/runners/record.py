@@ -97,10 +97,10 @@ class Record:
         lines = read_record(self.folder)
         return b"".join(line(known) for known in lines if "task" not in known or known["task"] not in untold)
 
-    def end_of(self, task: int | None) -> Line | None:
-        """The end that a task has told the record, and perhaps nobody else."""
-        told = (known for known in read_record(self.folder) if "exit_code" in known and "over" not in known)
-        return next((known for known in told if known.get("task") == task), None)
+    def ends(self) -> dict[int | None, Line]:
+        """The ends that tasks have told the record, and perhaps nobody else."""
+        told = [known for known in read_record(self.folder) if "exit_code" in known and "over" not in known]
+        return {known.get("task"): known for known in reversed(told)}
 
     def printed(self, task: int | None, output: str) -> None:
         """What a task that ended by itself had printed."""
@@ -139,8 +139,13 @@ class Record:
 
 
 def open_record(folder: str) -> int:
+    """Whoever is first makes the folder."""
     path = os.path.join(folder, TASKS)
-    return os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        return os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
 
 
 def line(value: Line) -> bytes:

@@ -16,10 +16,11 @@ import os
 import select
 import signal
 import sys
+import time
 from typing import Any
 
 from wakeful.runners.audience import Audience
-from wakeful.runners.blame import TIMED_OUT, Told, asked_by, crashed, in_words
+from wakeful.runners.blame import Told, asked_by, in_words, why_gone
 from wakeful.runners.child import Child, fork, settle_in
 from wakeful.runners.duty import Duty
 from wakeful.runners.handlers import Broken, Handler, load, module_of
@@ -31,10 +32,11 @@ from wakeful.runners.record import VERSION, Page, line
 from wakeful.runners.whole import now
 
 # In seconds: how long nobody may call at first; how often the clock is looked at, for suspended time does not count in
-# a poll; how long after a shift what it left behind is looked for.
+# a poll; how long after a shift what it left behind is looked for; what is close behind something.
 _UNCALLED = 60.0
 _LOOK = 10.0
 _SWEEP = 0.1
+_CLOSE = 0.001
 # So many forks that end before they have begun anything, and the next task is told.
 _BARREN = 3
 _WHOLE = -1
@@ -123,6 +125,9 @@ class Worker:
         ready = {number for number, _ in poller.poll(self._patience() * 1000)}
         if child is not None and child.output.pipe in ready:
             child.output.read()
+            if child.output.little and len(ready) == 1:
+                # The mark of a short task: the next is close behind it, and read with it.
+                time.sleep(_CLOSE)
         for number in ready & wires.keys():
             self._hear(wires[number])
         if self.bell in ready:
@@ -147,7 +152,7 @@ class Worker:
         if duty is not None:
             unanswered = self.audience.alone_since + duty.patience
             due = _NEVER if child is not None and child.condemned is not None else duty.due(self.page)
-            until = min(until, due, unanswered, now() + _LOOK)
+            until = min(until, due, unanswered, duty.unsaid_at(self.page), now() + _LOOK)
         return 3600.0 if until == _NEVER else max(until - now(), 0.0)
 
     def _look_at_the_clock(self) -> None:
@@ -164,6 +169,10 @@ class Worker:
 
     def _look_at_the_limits(self, duty: Duty, moment: float) -> None:
         child = self.child
+        if child is not None and moment >= duty.unsaid_at(self.page):
+            self._hear_unsaid(duty)
+            if self.duty is not duty:
+                return
         if duty.lease.over():
             self._stop(FENCING, at_once=True)
         elif child is not None and child.condemned is None and moment >= duty.due(self.page):
@@ -259,13 +268,10 @@ class Worker:
         self.leaving = self.leaving or self.exhausted
         if child is not None:
             child.shifts += 1
-            if child.condemned is None and self._worn(child):
+            if child.condemned is None and child.worn(self.settings["shifts"], self.settings["growth"]):
                 child.end(politely=False)
                 child.close()
                 self._fork()
-
-    def _worn(self, child: Child) -> bool:
-        return child.shifts >= self.settings["shifts"] or child.grown(self.settings["growth"])
 
     # -- ends that do not come by themselves --------------------------------------------------------------------
     def _stop(self, by: str, *, at_once: bool, task: int | None = _WHOLE) -> None:
@@ -343,10 +349,11 @@ class Worker:
             self._fork()
 
     def _hear_unsaid(self, duty: Duty) -> None:
-        """It may have been ended between the record and the telling."""
-        for index in [*duty.todo]:
-            if self.page.began(index) > 0 and (end := duty.record.end_of(duty.tasks[index])) is not None:
-                self._hear_child([b"%s%04x%s" % (END, index, json.dumps(end).encode())])
+        """It tells the record of each end, and us of several at once: it may be at something long since, or gone."""
+        begun = [index for index in duty.todo if self.page.began(index) > 0]
+        ends = duty.record.ends() if begun else {}
+        known = [(index, ends[duty.tasks[index]]) for index in begun if duty.tasks[index] in ends]
+        self._hear_child([b"%s%04x%s" % (END, index, json.dumps(end).encode()) for index, end in known])
 
     def _go_on(self, before: Child, duty: Duty) -> None:
         self._fork()
@@ -365,18 +372,9 @@ class Worker:
             error = f"the process that should do it {in_words(status)} before it began, {_BARREN} times"
             return duty.ending(duty.todo[0], {"exit_code": 1, "error": error}, self.page, printed)
         index = begun[0]
-        by = duty.by or duty.taken_back.get(index)
-        if by is not None:
-            told: Told = {"by": by}
-        elif child.condemned == index:
-            told = TIMED_OUT
-        elif child.condemned is not None:
-            # The task for whose sake it was ended had just ended by itself.
-            told = {"by": "the late end of the task before it"}
-        else:
-            told = crashed(status, self.folder)
-            # Another worker has another cage, which counts afresh.
-            self.exhausted = self.exhausted or bool(told.get("out_of_memory"))
+        told = why_gone(duty.by or duty.taken_back.get(index), child.condemned, index, status, self.folder)
+        # Another worker has another cage, which counts afresh.
+        self.exhausted = self.exhausted or bool(told.get("out_of_memory"))
         return duty.ending(index, told, self.page, printed)
 
     def _end_rest(self, told: Told) -> None:

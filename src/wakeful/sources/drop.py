@@ -3,8 +3,10 @@
 Laws:
 - A file is taken by moving it aside, durably, before anything of it is recorded; from then on it has a name of its own
   by which it is recorded once, however often we crash before it is removed.
+- What is told of a file was read after it was moved. One that somebody wrote to since then is not removed but refused.
 - A file that does not parse may be half written: it is refused only after it was left alone for two seconds.
 - Nothing is lost: what cannot be used is moved to `refused/`, with the reason beside it, and never over something else.
+- One file that cannot even be moved or removed is told of and tried again; the others go on.
 - Links are not followed; pipes, sockets and devices are not opened.
 """
 
@@ -15,9 +17,12 @@ import os
 import stat
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from wakeful.core.wording import UNSTORABLE
 from wakeful.sources.protocol import Dropped, Haul
 
 FOLDER = "drop"
@@ -31,7 +36,10 @@ MOST_FILES = 500
 MOST_BYTES = 16_000_000
 # Seconds without a change after which a file is as whole as it will be.
 SETTLED = 2.0
+# Seconds until what could not be dealt with is tried again.
+AGAIN = 10.0
 LONGEST_NAME = 200
+CHANGED = "it was written to after its tasks had been recorded: what was added since is in none of them"
 
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -39,7 +47,15 @@ _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOE
 class Stamps(NamedTuple):
     inode: int
     mtime_ns: int
+    ctime_ns: int
     size: int
+
+
+class Look(NamedTuple):
+    """What was found in a file; `content` is None where it was not read."""
+
+    file: Dropped
+    content: bytes | None
 
 
 class Unfit(Exception):
@@ -52,56 +68,60 @@ def drop_in(data: Path) -> Drop:
 
 
 class Drop:
+    """Files are known by their path below the folder, or, once they are taken, below `.taken`."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Files that do not parse, and since when they have borne these stamps.
+        self._elapsed = 0.0
+        # Files that do not parse, and since when they have borne these stamps: as the last look found, and this one.
+        self._seen: dict[str, tuple[Stamps, float]] = {}
         self._unsettled: dict[str, tuple[Stamps, float]] = {}
+        # Files that nothing can be done with, why, and when to try again.
+        self._stuck: dict[str, tuple[str, float]] = {}
 
     def make(self) -> None:
         for folder in (self.path, self.path / TAKEN, self.path / REFUSED):
             folder.mkdir(mode=0o700, exist_ok=True)
 
-    def take(self, elapsed: float) -> Haul:
-        left = list(self._left())
-        return Haul(files=tuple(left), more=True) if left else self._fresh(elapsed)
+    def refused(self) -> int:
+        return sum(not name.endswith(WHY) for name in os.listdir(self.path / REFUSED))
 
-    def _left(self) -> Iterator[Dropped]:
+    # ---- what is there
+
+    def take(self, elapsed: float) -> Haul:
+        self._elapsed, self._seen, self._unsettled = elapsed, self._unsettled, {}
+        self._stuck = {id: known for id, known in self._stuck.items() if os.path.lexists(self._where(id))}
+        looks, more = self._sift(self._left())
+        if looks:
+            self._unsettled |= self._seen
+            return self._haul([look.file for look in looks], more=True)
+        looks, more = self._sift(sorted(self._names()))
+        if more:
+            self._unsettled |= self._seen
+        return self._haul(self._move(uuid.uuid4().hex, looks) if looks else [], more=more)
+
+    def _haul(self, files: list[Dropped], *, more: bool) -> Haul:
+        stuck = tuple((os.path.basename(id.rstrip("/")), why) for id, (why, _) in self._stuck.items())
+        return Haul(files=tuple(files), unsettled=bool(self._unsettled), more=more, stuck=stuck)
+
+    def _where(self, id: str) -> Path:
+        return self.path / TAKEN / id if "/" in id else self.path / id
+
+    def _left(self) -> Iterator[str]:
         """What was taken before and never dealt with."""
         for folder in sorted(self._folders()):
-            names = sorted(os.listdir(self.path / TAKEN / folder))
+            try:
+                names = sorted(os.listdir(self.path / TAKEN / folder))
+            except OSError as error:
+                self._stick(f"{folder}/", f"what was taken cannot be listed: {_told(error)}")
+                continue
             if not names:
-                os.rmdir(self.path / TAKEN / folder)
-            yield from (self._read_again(folder, name) for name in names[:MOST_FILES])
-            if names:
-                return
+                self._tidy(folder)
+            yield from (f"{folder}/{name}" for name in names)
 
     def _folders(self) -> list[str]:
         with os.scandir(self.path / TAKEN) as entries:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-
-    def _read_again(self, folder: str, name: str) -> Dropped:
-        try:
-            return self._dropped(folder, name, _tasks(_content(self.path / TAKEN / folder / name)))
-        except (Unfit, ValueError) as unfit:
-            return self._dropped(folder, name, why=str(unfit))
-
-    def _fresh(self, elapsed: float) -> Haul:
-        names = sorted(self._names())
-        seen, folder = self._unsettled, uuid.uuid4().hex
-        self._unsettled = {}
-        found: list[Dropped] = []
-        size = 0
-        for name in names:
-            if len(found) >= MOST_FILES or size >= MOST_BYTES:
-                self._unsettled |= {name: kept for name, kept in seen.items() if name not in self._unsettled}
-                break
-            dropped, length = self._look(folder, name, seen, elapsed)
-            size += length
-            if dropped is not None:
-                found.append(dropped)
-        taken = self._move(folder, found)
-        more = len(found) >= MOST_FILES or size >= MOST_BYTES
-        return Haul(files=taken, unsettled=bool(self._unsettled), more=more or len(taken) < len(found))
 
     def _names(self) -> Iterator[str]:
         with os.scandir(self.path) as entries:
@@ -109,62 +129,112 @@ class Drop:
                 if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
                     yield entry.name
 
-    def _look(
-        self, folder: str, name: str, seen: dict[str, tuple[Stamps, float]], elapsed: float
-    ) -> tuple[Dropped | None, int]:
-        path = self.path / name
+    def _sift(self, ids: Iterable[str]) -> tuple[list[Look], bool]:
+        """Those that can be dealt with, and whether there is more than one haul takes."""
+        found: list[Look] = []
+        size = 0
+        for id in ids:
+            if len(found) >= MOST_FILES or size >= MOST_BYTES:
+                return found, True
+            if self._stuck.get(id, ("", self._elapsed))[1] > self._elapsed:
+                continue
+            self._stuck.pop(id, None)
+            look = self._look(id)
+            if look is not None:
+                found.append(look)
+                size += len(look.content or b"")
+        return found, False
+
+    def _look(self, id: str) -> Look | None:
+        """None where it is gone, or may still be written."""
+        file, content, before = Dropped(id=id, name=os.path.basename(id)), None, self._seen.pop(id, None)
         try:
-            stamps = _stamps(os.lstat(path))
-            content = _content(path)
-            return self._dropped(folder, name, _tasks(content)), len(content)
+            if UNSTORABLE.search(file.name):
+                raise Unfit("its name is not UTF-8: rename it, and move it here again")
+            content, stamps = _content(self._where(id))
+            return Look(replace(file, tasks=_tasks(content), stamps=stamps), content)
         except FileNotFoundError:
-            return None, 0
+            return None
         except Unfit as unfit:
-            return self._dropped(folder, name, why=str(unfit)), 0
+            return Look(replace(file, why=str(unfit)), content)
         except ValueError as broken:
-            before = seen.get(name)
-            since = before[1] if before is not None and before[0] == stamps else elapsed
-            if elapsed - since >= SETTLED:
-                return self._dropped(folder, name, why=str(broken)), stamps.size
-            self._unsettled[name] = (stamps, since)
-            return None, stamps.size
+            since = before[1] if before is not None and before[0] == stamps else self._elapsed
+            if self._elapsed - since >= SETTLED:
+                return Look(replace(file, why=str(broken)), content)
+            self._unsettled[id] = (stamps, since)
+            return None
 
-    def _dropped(self, folder: str, name: str, tasks: tuple[object, ...] = (), why: str = "") -> Dropped:
-        return Dropped(id=f"{folder}/{name}", name=name, tasks=tasks, why=why)
-
-    def _move(self, folder: str, files: list[Dropped]) -> tuple[Dropped, ...]:
-        """Those that are ours from now on, also if the machine stops here; one that was changed or taken away since it
-        was read is for the next haul."""
-        if not files:
-            return ()
+    def _move(self, folder: str, looks: list[Look]) -> list[Dropped]:
+        """Those that are ours from now on, also if the machine stops here."""
         target = self.path / TAKEN / folder
         target.mkdir(mode=0o700)
         moved = []
-        for file in files:
+        for look in looks:
+            name = look.file.name
             try:
-                before = _stamps(os.lstat(self.path / file.name))
-                os.rename(self.path / file.name, target / file.name)
+                os.rename(self.path / name, target / name)
             except FileNotFoundError:
                 continue
-            if before == _stamps(os.lstat(target / file.name)):
-                moved.append(file)
+            except OSError as error:
+                self._stick(name, f"it cannot be moved: {_told(error)}")
+                continue
+            moved.append(look)
         for changed in (target, target.parent, self.path):
             _sync(changed)
-        return tuple(moved)
+        if not moved:
+            self._tidy(folder)
+        return [file for look in moved if (file := self._moved(f"{folder}/{look.file.name}", look)) is not None]
 
-    def remove(self, files: Iterable[Dropped]) -> None:
-        folders = set()
+    def _moved(self, id: str, before: Look) -> Dropped | None:
+        """What was moved may be something else than what was looked at."""
+        if before.content is not None:
+            with suppress(OSError, Unfit):
+                content, stamps = _content(self._where(id))
+                if content == before.content:
+                    return replace(before.file, id=id, stamps=stamps)
+        look = self._look(id)
+        return None if look is None else look.file
+
+    # ---- what becomes of it
+
+    def remove(self, files: Iterable[Dropped]) -> list[tuple[Dropped, str]]:
+        changed, folders = [], set()
         for file in files:
-            (self.path / TAKEN / file.id).unlink(missing_ok=True)
+            path = self._where(file.id)
+            try:
+                if file.stamps is not None and file.stamps != _stamps(os.lstat(path)):
+                    changed.append(file)
+                else:
+                    path.unlink()
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                self._stick(file.id, f"it is recorded, and cannot be removed: {_told(error)}")
             folders.add(os.path.dirname(file.id))
-        self._tidy(folders)
+        for folder in folders:
+            self._tidy(folder)
+        return [(file, CHANGED) for file in changed if self.refuse(file, CHANGED)]
 
-    def refuse(self, file: Dropped, why: str) -> None:
+    def refuse(self, file: Dropped, why: str) -> bool:
         name = self._free(file.name)
-        # The reason first: a file that stands there without one would be a riddle.
-        (self.path / REFUSED / f"{name}{WHY}").write_text(f"{why}\n", encoding="utf-8", errors="backslashreplace")
-        os.rename(self.path / TAKEN / file.id, self.path / REFUSED / name)
-        self._tidy({os.path.dirname(file.id)})
+        beside = self.path / REFUSED / f"{name}{WHY}"
+        try:
+            # The reason first: a file that stands there without one would be a riddle.
+            beside.write_text(f"{why}\n", encoding="utf-8", errors="backslashreplace")
+            os.rename(self._where(file.id), self.path / REFUSED / name)
+        except OSError as error:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            self._stick(file.id, f"{why}; and it cannot be moved to {REFUSED}: {_told(error)}")
+            return False
+        self._tidy(os.path.dirname(file.id))
+        return True
+
+    def leave(self, file: Dropped, why: str) -> None:
+        self._stick(file.id, why)
+
+    def _stick(self, id: str, why: str) -> None:
+        self._stuck[id] = (why, self._elapsed + AGAIN)
 
     def _free(self, name: str) -> str:
         """A name that nothing has there yet, and that leaves room for what is put behind it."""
@@ -175,15 +245,14 @@ class Drop:
             free = f"{stem}-{number}{SUFFIX}"
         return free
 
-    def _tidy(self, folders: Iterable[str]) -> None:
-        for folder in folders:
-            path = self.path / TAKEN / folder
-            if not os.listdir(path):
-                os.rmdir(path)
+    def _tidy(self, folder: str) -> None:
+        """A folder of which nothing is left; one that is not empty stays."""
+        with suppress(OSError):
+            os.rmdir(self.path / TAKEN / folder)
 
 
-def _content(path: Path) -> bytes:
-    """What a regular file of a sensible size holds."""
+def _content(path: Path) -> tuple[bytes, Stamps]:
+    """What a regular file of a sensible size holds, and its stamps from before it was read."""
     try:
         kind = stat.S_IFMT(os.lstat(path).st_mode)
         if kind != stat.S_IFREG:
@@ -192,15 +261,15 @@ def _content(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise Unfit(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise Unfit(f"cannot be read: {_told(error)}") from None
     try:
-        size = os.fstat(file).st_size
-        if size > LARGEST:
-            raise Unfit(f"{size:,} bytes, and a file may have {LARGEST:,}: put the tasks into several files")
+        stamps = _stamps(os.fstat(file))
+        if stamps.size > LARGEST:
+            raise Unfit(f"{stamps.size:,} bytes, and a file may have {LARGEST:,}: put the tasks into several files")
         with open(file, "rb", closefd=False) as stream:
-            return stream.read(LARGEST + 1)
+            return stream.read(LARGEST + 1), stamps
     except OSError as error:
-        raise Unfit(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise Unfit(f"cannot be read: {_told(error)}") from None
     finally:
         os.close(file)
 
@@ -236,7 +305,11 @@ def _tasks(content: bytes) -> tuple[object, ...]:
 
 
 def _stamps(about: os.stat_result) -> Stamps:
-    return Stamps(about.st_ino, about.st_mtime_ns, about.st_size)
+    return Stamps(about.st_ino, about.st_mtime_ns, about.st_ctime_ns, about.st_size)
+
+
+def _told(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
 
 
 def _sync(folder: Path) -> None:

@@ -92,6 +92,8 @@ class Dropped:
     name: str
     tasks: tuple[object, ...] = ()
     why: str = ""
+    # By which the folder knows it as it was when it was read.
+    stamps: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,8 @@ class Haul:
     unsettled: bool = False
     # More was there than one haul takes.
     more: bool = False
+    # The names of files that nothing can be done with for now, and why.
+    stuck: tuple[tuple[str, str], ...] = ()
 
 
 class DropFolder(Protocol):
@@ -115,8 +119,15 @@ class DropFolder(Protocol):
         """The whole files that are there, which nobody else sees from now on, first those that were taken and never
         dealt with. `elapsed` is a clock that is never set, in seconds."""
 
-    def remove(self, files: Iterable[Dropped]) -> None:
-        """The store has committed what they hold."""
+    def remove(self, files: Iterable[Dropped]) -> list[tuple[Dropped, str]]:
+        """The store has committed what was read of them. Those that somebody wrote to since are refused instead, and
+        are told of with the reason."""
 
-    def refuse(self, file: Dropped, why: str) -> None:
-        """It is kept, with the reason beside it."""
+    def refuse(self, file: Dropped, why: str) -> bool:
+        """It is kept, with the reason beside it. False where that cannot be done for now."""
+
+    def leave(self, file: Dropped, why: str) -> None:
+        """It stays where it is, and is taken again after a while."""
+
+    def refused(self) -> int:
+        """How many are kept that were refused."""

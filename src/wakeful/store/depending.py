@@ -1,7 +1,8 @@
 """What depends on a task: it goes on when that is completed, and is blocked when it never will be.
 
 Laws:
-- What depends, directly or not, on a task that is dead, cancelled or removed is blocked, and names what it waits for.
+- What depends, directly or not, on a task that is dead, cancelled, parked or removed is blocked, and names what it
+  waits for.
 - Once nothing that it needs is in the way any more, what was blocked for that is taken up again, and so on down.
 """
 
@@ -28,16 +29,20 @@ REMOVED = "removed"
 
 class Depending(SqlBase):
     def tasks_closed(self, tasks: Sequence[tuple[int, State]]) -> None:
-        over = [(item, state) for item, state in tasks if state in TERMINAL]
-        if not over:
-            return
-        self.session.write("forget_task_steps", tasks=json.dumps([item for item, _ in over]))
-        waiting = self.needed(item for item, _ in over)
-        if not waiting:
-            return
-        done = {item for item, state in over if state is State.completed}
-        self.session.many("free_dependent", [{"item": row["item"]} for row in waiting if row["needs"] in done])
-        self.block_dependents([(item, state.value) for item, state in over if item not in done])
+        """These have ended, or are parked."""
+        # A dead task may be taken up again: then a step that is recorded is not done again.
+        over = [item for item, state in tasks if state in TERMINAL and state is not State.dead_letter]
+        if over:
+            self.session.write("forget_task_steps", tasks=json.dumps(over))
+        done = {item for item, state in tasks if state is State.completed}
+        never = [(item, state.value) for item, state in tasks if state in NEVER]
+        waiting = self.needed([*done, *(item for item, _ in never)]) if done or never else []
+        freed = [row for row in waiting if row["needs"] in done]
+        self.session.many("free_dependent", [{"item": row["item"]} for row in freed])
+        if any(row["state"] == State.blocked for row in freed):
+            self.free_dependents(sorted(done))
+        if len(freed) < len(waiting):
+            self.block_dependents(never)
 
     def needed(self, tasks: Iterable[int]) -> list[Row]:
         """Those that depend on one of these."""
@@ -54,9 +59,11 @@ class Depending(SqlBase):
 
     def task_removed(self, task: int, state: State) -> None:
         """What went on when it was completed goes on; what waits for it in vain names it as it is now."""
-        was, error = f"{NEEDS}{task}, which is {state.value}", f"{NEEDS}{task}, which is {REMOVED}"
+        if state is State.completed:
+            return
+        error = f"{NEEDS}{task}, which is {REMOVED}"
         held = [row["item"] for row in self.needed([task]) if row["state"] == State.blocked]
-        self.session.many("retell_block", [{"item": item, "was": was, "error": error} for item in held])
+        self.session.many("retell_block", [{"item": item, "was": f"{NEEDS}%", "error": error} for item in held])
 
     def free_dependents(self, tasks: Sequence[int]) -> None:
         """These are no longer in the way."""
@@ -64,7 +71,8 @@ class Depending(SqlBase):
             freed = []
             held = {row["item"] for row in self.needed(tasks) if row["state"] == State.blocked}
             for item in sorted(held):
-                if self.session.run("unblock_task", item=item, needs=f"{NEEDS}%"):
+                # What waits for something that was removed goes on only when it is told to.
+                if self.session.run("unblock_task", item=item, needs=f"{NEEDS}%", removed=f"%{REMOVED}"):
                     freed.append(item)
             tasks = freed
 
@@ -106,20 +114,39 @@ class Depending(SqlBase):
 
 
 def refuse_circles(items: Sequence[NewItem]) -> None:
-    """Who needs itself, by way of others, could never begin."""
-    needs = {item.dedupe: item.needs for item in items if item.needs and item.dedupe is not None}
-    sound: set[str] = set()
-    for first in needs:
-        path = [first]
-        ahead = [iter(needs[first])]
+    """Who needs itself, by way of others, could never begin; of one causal key, each waits for the one before it."""
+    if not any(item.needs for item in items):
+        return
+    keyed = {item.dedupe: number for number, item in enumerate(items) if item.dedupe is not None}
+    before: dict[str, int] = {}
+    needs: list[list[int]] = []
+    for number, item in enumerate(items):
+        needs.append([keyed[key] for key in item.needs if key in keyed])
+        if item.key is not None:
+            needs[-1] += [before[item.key]] if item.key in before else []
+            before[item.key] = number
+    circle = _circle(needs)
+    if circle:
+        names = " -> ".join(items[number].dedupe or items[number].subject for number in circle)
+        raise Mistake(f"tasks depend on each other in a circle: {names}", "take one of these dependencies out")
+
+
+def _circle(needs: Sequence[Sequence[int]]) -> list[int]:
+    sound: set[int] = set()
+    for first in range(len(needs)):
+        # In the order in which they were reached.
+        path: dict[int, None] = {}
+        ahead = [] if first in sound else [iter(needs[first])]
+        path[first] = None
         while ahead:
-            key = next(ahead[-1], None)
-            if key is None:
+            number = next(ahead[-1], None)
+            if number is None:
                 ahead.pop()
-                sound.add(path.pop())
-            elif key in path:
-                circle = " -> ".join([*path[path.index(key) :], key])
-                raise Mistake(f"tasks depend on each other in a circle: {circle}", "take one of these dependencies out")
-            elif key in needs and key not in sound:
-                path.append(key)
-                ahead.append(iter(needs[key]))
+                sound.add(path.popitem()[0])
+            elif number in path:
+                reached = list(path)
+                return [*reached[reached.index(number) :], number]
+            elif number not in sound:
+                path[number] = None
+                ahead.append(iter(needs[number]))
+    return []

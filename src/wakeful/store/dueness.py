@@ -53,19 +53,27 @@ class Dueness(SqlBase):
         return found
 
     def _tasks(self, reader: Reading, now: datetime, free: int) -> list[Wake]:
-        """The heads of the queues that nobody waits for: of an agent's one, of a role's as many as may start."""
+        """The heads of the queues that nobody waits for: of an agent's one, of a role's as many as are idle in it. One
+        that had to wait for an agent would go before what comes meanwhile and has a better place."""
         rows = self._ready(reader, free) + self._later(reader, free, to_micros(now))
         rows.sort(key=lambda row: (row["place"], row["id"]))
         taken: set[str] = set()
+        idle: dict[str, int] = {}
         found: list[Wake] = []
         for row in rows:
             if len(found) == free:
                 break
-            # Two wakes at once for one agent would only wait for each other.
-            if row["agent"] not in taken:
+            agent, role = row["agent"], row["role"]
+            if agent is None:
+                if role not in idle:
+                    (counted,) = reader.all("idle_in_role", role=role, limit=free)
+                    idle[role] = counted["idle"]
+                idle[role] -= 1
+                if idle[role] >= 0:
+                    found.append(_task(row, now))
+            elif agent not in taken:
+                taken.add(agent)
                 found.append(_task(row, now))
-            if row["agent"] is not None:
-                taken.add(row["agent"])
         return found
 
     def _ready(self, reader: Reading, free: int) -> list[Row]:

@@ -9,11 +9,12 @@ Laws:
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from wakeful.core.errors import Mistake
-from wakeful.core.items import HEAD_START, PRIORITY_RANKS, TERMINAL, Kind, NewItem, Past, Ring, State
-from wakeful.store.rows import micros_or_none, to_micros
+from wakeful.core.items import PRIORITY_RANKS, TERMINAL, Kind, NewItem, Past, Priority, Ring, State, place
+from wakeful.store.rows import from_micros, micros_or_none, to_micros
 from wakeful.store.session import Row
 
 # How long a silent message to an agent without a timer waits for some other run to show it.
@@ -23,7 +24,6 @@ SWEEP = timedelta(minutes=30)
 FIRST_GENERATION = "1"
 
 _MICROSECOND = timedelta(microseconds=1)
-_HEAD_START = HEAD_START // _MICROSECOND
 _ENDED = TERMINAL - {State.closed}
 
 
@@ -60,11 +60,17 @@ def message_row(item: NewItem, now: datetime) -> Row:
     }
 
 
-def task_row(item: NewItem, micros: int, blocked: str | None = None) -> Row:
-    """`blocked` says why it may not begin."""
-    not_before = None if item.not_before is None else to_micros(item.not_before)
-    rank = PRIORITY_RANKS[item.priority]
-    row = {
+def task_rows(items: Sequence[NewItem], now: datetime, blocked: Mapping[int, str]) -> list[Row]:
+    """`blocked` has the runs whose tasks may not begin, and why."""
+    places = {priority: to_micros(place(priority, now)) for priority in Priority}
+    micros = to_micros(now)
+    return [
+        _task_row(item, micros, places, None if item.by_run is None else blocked.get(item.by_run)) for item in items
+    ]
+
+
+def _task_row(item: NewItem, micros: int, places: Mapping[Priority, int], blocked: str | None) -> Row:
+    row: Row = {
         "state": "pending" if blocked is None else "blocked",
         "agent": item.agent,
         "role": item.role,
@@ -74,16 +80,16 @@ def task_row(item: NewItem, micros: int, blocked: str | None = None) -> Row:
         "subject": item.subject,
         "body": item.body,
         "type": item.type.value,
-        "priority": rank,
+        "priority": PRIORITY_RANKS[item.priority],
         "dedupe": item.dedupe,
         "source": item.source,
         "max_retries": item.max_retries,
         "key": item.key,
-        "not_before": not_before,
+        "not_before": None,
         "tags": json.dumps(item.tags) if item.tags else "[]",
         "by_run": item.by_run,
         "metadata": item.metadata,
-        "place": (micros if not_before is None or not_before < micros else not_before) - rank * _HEAD_START,
+        "place": places[item.priority],
         "timeout": None if item.timeout is None else item.timeout // _MICROSECOND,
         "payload": item.payload,
         "attempts": 0,
@@ -92,19 +98,23 @@ def task_row(item: NewItem, micros: int, blocked: str | None = None) -> Row:
         "created_at": micros,
         "closed_at": None,
     }
+    if item.not_before is not None:
+        row["not_before"] = to_micros(item.not_before)
+        row["place"] = max(row["place"], to_micros(place(item.priority, item.not_before)))
     if item.past is not None:
-        row.update(_as_it_was(item.past, row, micros))
+        row.update(_as_it_was(item, item.past, row, from_micros(micros)))
     return row
 
 
-def _as_it_was(past: Past, row: Row, now: int) -> Row:
-    created = min(micros_or_none(past.created_at) or now, now)
+def _as_it_was(item: NewItem, past: Past, row: Row, now: datetime) -> Row:
+    began = min(past.created_at or now, now)
+    created = to_micros(began)
     # It has stood in line since it was added there.
-    since = max(created, row["not_before"] or created)
-    known = {"attempts": past.attempts, "created_at": created, "place": since - row["priority"] * _HEAD_START}
+    stands = to_micros(place(item.priority, max(began, item.not_before or began)))
+    known = {"attempts": past.attempts, "created_at": created, "place": stands}
     if past.state not in _ENDED:
         return {**known, "error": row["error"] or past.error}
-    closed = max(created, micros_or_none(past.closed_at) or now)
+    closed = max(created, to_micros(past.closed_at or now))
     ended = {"state": past.state.value, "result": past.result, "error": past.error, "closed_at": closed}
     return {**known, **ended, "not_before": None}
 

@@ -9,6 +9,7 @@ Laws:
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -62,6 +63,8 @@ class Keeping(SqlBase):
         named = [{"item": row["id"]} for row in rows]
         for query in ("forget_dependencies", "forget_dependents", "forget_showings", "forget_tries", "forget_item"):
             self.session.many(query, named)
+        if rows:
+            self.session.write("forget_task_steps", tasks=json.dumps([row["id"] for row in rows]))
         return len(rows)
 
     def _forget_runs(self, rows: list[Row]) -> None:

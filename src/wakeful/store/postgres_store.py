@@ -38,6 +38,9 @@ T = TypeVar("T")
 
 TRIES = 20
 
+# Changes of a task after which others may go on.
+COUNTING = frozenset({"retry", "complete", "remove"})
+
 
 def step_aside(turn: int) -> None:
     """Not all at once, and longer each time, but never for long."""
@@ -289,7 +292,7 @@ class PostgresStore(PostgresDeciding):
         self, task: int, change: str, by: str, now: datetime, *, reason: str = "", result: str | None = None
     ) -> Item:
         verb = partial(super().change_task, reason=reason, result=result)
-        return self._together("change_task", lambda: verb(task, change, by, now), items=[task])
+        return self._changing(change, "change_task", lambda: verb(task, change, by, now), [task])
 
     def change_tasks(
         self,
@@ -302,7 +305,11 @@ class PostgresStore(PostgresDeciding):
         result: str | None = None,
     ) -> list[int]:
         verb = partial(super().change_tasks, reason=reason, result=result)
-        return self._together("change_tasks", lambda: verb(tasks, change, by, now), items=tasks)
+        return self._changing(change, "change_tasks", lambda: verb(tasks, change, by, now), tasks)
+
+    def _changing(self, change: str, site: str, verb: Callable[[], T], tasks: Sequence[int]) -> T:
+        """What counts anew what a task waits for must not be overtaken by the end of that, or by a new need of it."""
+        return self._alone(site, verb) if change in COUNTING else self._together(site, verb, items=tasks)
 
     def save_step(
         self, run: int, epoch: int, name: str, result: str | None, now: datetime, *, task: int | None = None

@@ -190,7 +190,7 @@ class Store(Readable, Audited, Protocol):
 
     def ready(self, now: datetime) -> list[Wake]:
         """Of what is due, what could begin in a slot that is free: waiting wakes and tasks, best placed first. Called
-        within a transaction, whose own doings it sees. Reads only."""
+        within a write, whose own doings it sees. Reads only."""
 
     def ask(self, wakes: Sequence[Wake], now: datetime) -> list[int]:
         """Record wakes undecided, for when no engine lives to decide them; they are due at once. One

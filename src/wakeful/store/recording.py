@@ -18,10 +18,9 @@ from wakeful.core.events import EventKind
 from wakeful.core.items import PRIORITY_RANKS, NewItem, Past
 from wakeful.store.depending import Depending, refuse_circles
 from wakeful.store.entries import SWEEP as SWEEP
-from wakeful.store.entries import is_task, message_row, task_row
+from wakeful.store.entries import is_task, message_row, task_rows
 from wakeful.store.entries import role_target as role_target
 from wakeful.store.protocol import Recorded
-from wakeful.store.rows import to_micros
 from wakeful.store.session import Row
 
 
@@ -49,7 +48,7 @@ class Recording(Depending):
     def _record_alike(self, items: list[NewItem], now: datetime, *, tasks: bool) -> list[Recorded]:
         try:
             if tasks:
-                return self.insert_items("put_task", items, self._task_rows(items, now))
+                return self.insert_items("put_task", items, task_rows(items, now, self._too_deep(items)))
             return self.insert_items("put_item", items, [message_row(item, now) for item in items])
         except self.session.broken as error:
             if not self.session.unreferenced(error):
@@ -65,13 +64,9 @@ class Recording(Depending):
                 raise
             raise Unknown(f"no agent is called {row['agent']}") from error
 
-    def _task_rows(self, items: list[NewItem], now: datetime) -> list[Row]:
-        micros, depths = to_micros(now), self._too_deep(items)
-        return [task_row(item, micros, depths.get(item.by_run) if item.by_run else None) for item in items]
-
-    def _too_deep(self, items: list[NewItem]) -> dict[int | None, str]:
+    def _too_deep(self, items: list[NewItem]) -> dict[int, str]:
         """Of the runs that add these, those that stand at the end of their chain."""
-        found: dict[int | None, str] = {}
+        found: dict[int, str] = {}
         for run in {item.by_run for item in items if item.by_run is not None}:
             wake, agent = self.session.lists(("depth_of_run", {"run": run}), ("run_agent", {"run": run}))
             if not wake or not agent:

@@ -2,6 +2,7 @@
 
 Laws:
 - Each instant gives at most one task, whoever looks and however often: its key names the schedule and the instant.
+- Each recurs by itself: one that cannot is told of and goes on with its next instant, and the others have theirs.
 - Missed instants give one task together, and the next instant is always ahead of now.
 - A schedule that is declared as it was keeps its next instant; a changed one gets its own.
 """
@@ -9,16 +10,20 @@ Laws:
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 
 from wakeful.core.codec import decode
-from wakeful.core.errors import Unknown
+from wakeful.core.errors import Busy, Unknown, WakefulError
 from wakeful.core.recurrences import Overlap, Recurrence
 from wakeful.store.protocol import Recorded
 from wakeful.store.recording import Recording
 from wakeful.store.rows import dump, from_micros, to_micros
 from wakeful.store.session import Row
+
+
+log = logging.getLogger("wakeful.store")
 
 
 class Recurring(Recording):
@@ -33,7 +38,19 @@ class Recurring(Recording):
         self.session.write("set_next", name=declared.name, next_at=to_micros(declared.after(now)))
         if declared.overlap is Overlap.skip and self.session.one("open_of_source", source=declared.source):
             return []
-        return self.record_all([declared.task(at)], now)
+        task = declared.task(at)
+        # Of an instant that was made up for before, whatever the task was called then.
+        known = self.session.one("keyed_task", dedupe=task.dedupe)
+        if known is not None:
+            return [Recorded(id=known["id"], duplicate=True)]
+        try:
+            with self.session.transaction("recur_one"):
+                return self.record_all([task], now)
+        except Busy:
+            raise
+        except WakefulError as error:
+            log.error("%s does not recur at %s: %s", declared.name, at, error)
+            return []
 
     def adopt_recurrences(self, declared: Sequence[Recurrence], now: datetime) -> None:
         known = {row["name"]: row for row in self.session.all("recurrence_rows")}

@@ -89,6 +89,8 @@ class Tasking(Finishing):
     def _not_retried(self, item: Item) -> Mistake | None:
         if item.state not in _RETRIED:
             return Mistake(f"task {item.id} is {item.state}", "only dead, failed and blocked tasks can be retried")
+        if item.state in TERMINAL and (still := self._still_at(item)) is not None:
+            return still
         for row in self.session.all("needed_by", item=item.id):
             if row["state"] in NEVER:
                 return Mistake(
@@ -99,10 +101,14 @@ class Tasking(Finishing):
     def _not_removed(self, item: Item) -> Mistake | None:
         if item.state not in TERMINAL:
             return Mistake(f"task {item.id} is {item.state}", "cancel it first: only what has ended can be removed")
+        return self._still_at(item)
+
+    def _still_at(self, item: Item) -> Mistake | None:
+        """A task that was taken from its run is that worker's until the run has ended it."""
         row = self.session.one("attempt_under_way", item=item.id)
-        if row is not None:
-            return Mistake(f"run {row['run']} is still at task {item.id}", "try again when it has ended")
-        return None
+        if row is None:
+            return None
+        return Mistake(f"run {row['run']} is still at task {item.id}", "try again when it has ended")
 
     def _alter(self, item: Item, change: str, by: str, now: datetime, reason: str, result: str | None) -> None:
         fields: dict[str, object] = {"change": change, "by": by, "from": item.state.value}

@@ -107,7 +107,7 @@ class Counts:
         return day > self.partial
 
     # -- runs -------------------------------------------------------------------------------------------------
-    def admit(self, opened: Opened) -> None:
+    def open_one(self, opened: Opened) -> None:
         if self.first_run is None:
             self.first_run = opened.run
         self.open[opened.run] = opened

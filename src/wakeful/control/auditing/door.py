@@ -16,7 +16,7 @@ from typing import Any
 from wakeful.control.auditing.counts import Counts
 from wakeful.control.auditing.findings import LIMITS, Findings, micros, moment, shown
 from wakeful.control.auditing.lives import Life, Lives
-from wakeful.core.admission import admit
+from wakeful.core.admission import explain
 from wakeful.core.agents import Limits
 from wakeful.core.budgets import MEMORY, reserve
 from wakeful.core.codec import decode, encode, read_time
@@ -54,16 +54,18 @@ class Door:
             return
         self.findings.hold(LIMITS, rows, "decided with version", life.version, told.get("version"))
         self._rows = rows
-        self._compare(life, event, told, facts)
-        self._verdict(life, event, told, rows)
+        given = _facts(facts)
+        self._compare(life, event, told, facts, given)
+        self._verdict(life, event, told, given, rows)
         if event["run"] is not None:
             self._room(life, event, told, rows)
 
-    def _verdict(self, life: Life, event: Row, told: Row, rows: tuple[str, ...]) -> None:
+    def _verdict(self, life: Life, event: Row, told: Row, given: Facts, rows: tuple[str, ...]) -> None:
         recorded = told["verdict"]
         if not is_check(told):
             wake = _wake(event, told)
-            verdict = admit(wake, _facts(told["facts"]), life.agent.limits)
+            opinions = explain(wake, given, life.agent.limits)
+            verdict = next((opinion.verdict for opinion in opinions if opinion.verdict is not None), ADMIT)
             again = _ADMIT if verdict is ADMIT else encode(replace(verdict, trip=None))
             if recorded != again:
                 self.findings.add(LIMITS, rows, f"{_words(again)} from the guards", f"told {_words(recorded)}")
@@ -88,7 +90,7 @@ class Door:
             self.findings.add(LIMITS, self._rows, what, shown(found))
 
     # -- fact by fact -----------------------------------------------------------------------------------------
-    def _compare(self, life: Life, event: Row, told: Row, facts: Row) -> None:
+    def _compare(self, life: Life, event: Row, told: Row, facts: Row, given: Facts) -> None:
         at = event["moment"]
         self._differ("now", at, read_time(facts["now"]))
         self._moot(life, at, told, facts)
@@ -97,11 +99,11 @@ class Door:
         self._peers(life, at, event, told, facts)
         self._place(life, at, told, facts)
         known = self.counts.open_of[life.agent.name]
-        busy = facts.get("open_run")
+        busy = given.open_run
         # Of a run that was admitted before the history begins nothing is known.
         before = busy is not None and self.counts.since is not None and busy not in self.counts.ran
         if not before:
-            self._differ("open_run", known[0] if known else None, busy)
+            self._differ("run under way", known[0] if known else None, busy)
 
     def _moot(self, life: Life, at: datetime, told: Row, facts: Row) -> None:
         said = facts.get("moot")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.control.auditing.findings import FLEET, PAUSES, REST, STANDINGS, Findings, moment, moment_or_none
-from wakeful.control.auditing.history import History
+from wakeful.control.auditing.history import TODAY, History
 from wakeful.control.auditing.lives import Life, with_settings
 from wakeful.control.auditing.run_rows import RunRows
 from wakeful.control.auditing.wake_rows import WakeRows
@@ -76,16 +76,22 @@ class FleetRows:
             else:
                 with self.findings.readable(FLEET, named):
                     self._declaration(row, named, *told)
-        for key, (_, event, _) in bodies.items():
+        for key, (_, event, at) in bodies.items():
             agent_row = self.agents.get(key[0])
             current = agent_row is not None and agent_row["version"] == key[1]
-            if key not in found and (current or event >= self.history.start):
+            if key not in found and (current or not self._taken(key, at)):
                 named = f"declaration {key[0]}/{key[1]}"
                 self.findings.add(FLEET, named, f"a row for what event {event} declared", "no such row")
         for agent, version in sorted(self.runs.versions - found):
             named = f"declaration {agent}/{version}"
             if (agent, version) not in bodies:
                 self.findings.add(FLEET, named, "a row for a version that a run began with", "no such row")
+
+    def _taken(self, key: tuple[str, int], at: int) -> bool:
+        """Whether retention may have taken it: it is old, and no run that is left began with it or before it."""
+        oldest = self.runs.oldest.get(key[0])
+        old = moment(at) < self.history.now - TODAY
+        return self.history.late and old and (oldest is None or key[1] < oldest)
 
     def _declaration(self, row: Row, named: str, body: str, event: int, at: int) -> None:
         if not _same(row["body"], body):

@@ -106,11 +106,16 @@ class History:
         """What was never swept begins with its first event; else behind the last words, and behind any stretch of time
         that was swept because the clock had been set back into it."""
         last = first = None
+        gaps = False
         for event in self.pages.of("event"):
-            if first is None:
-                first = event["id"]
-                if first == 1 or (self._dense is None and event["kind"] == "booted"):
-                    return
+            first = first or event["id"]
+            gaps = gaps or (last is not None and event["id"] > last + 1)
+            # The very first is often a start, of which nothing is kept; else it may be a last word itself.
+            beginning = first == 1 and not (gaps and self._dense is not None)
+            if beginning and self._swept_until is None and event["kind"] not in LAST_WORDS:
+                return
+            if last is None and self._dense is None and event["kind"] == "booted":
+                return
             swept = last is not None and event["id"] > last + 1 and self._set_back(last, event["id"])
             half = self._swept_until is not None and event["at"] <= self._swept_until
             if half or swept:
@@ -118,7 +123,7 @@ class History:
             if not (half or self.start) and event["kind"] not in LAST_WORDS:
                 self.start, self.since = event["id"], event["at"]
             last = event["id"]
-        if first is None and not self._dense:
+        if (first is None and not self._dense) or (first == 1 and not gaps and last == self._dense):
             return
         if not self.start:
             self.start, self.since = 1 << 62, 1 << 62
@@ -232,7 +237,7 @@ class History:
             at=event["at"],
             reserved=Spend(**reserved) if reserved else NOTHING,
         )
-        self.counts.admit(opened)
+        self.counts.open_one(opened)
         return opened
 
     def _started(self, event: Row, told: Row) -> None:

@@ -147,7 +147,8 @@ class ItemRows:
             if item.asked is not None and item.asked not in wakes and not late:
                 rows = (f"item {id}", f"wake {item.asked}")
                 self.findings.add(MESSAGES, rows, f"wake {item.asked}, which it asked for", "it is not there")
-            if item.reply_to is not None and item.reply_to not in self.of and not late:
+            # What answered nothing that was there has no thread.
+            if item.thread is not None and item.reply_to is not None and item.reply_to not in self.of and not late:
                 rows = (f"item {id}", f"item {item.reply_to}")
                 self.findings.add(MESSAGES, rows, f"item {item.reply_to}, which it answers", "it is not there")
             if item.held_by is not None and item.held_by not in self.runs.open:

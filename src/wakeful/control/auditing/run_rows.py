@@ -28,6 +28,8 @@ class RunRows:
         self.last_ended: dict[str, int] = {}
         self.last_charged: dict[str, int] = {}
         self.versions: set[tuple[str, int]] = set()
+        # The version of the first run that is left of each agent.
+        self.oldest: dict[str, int] = {}
 
     def read(self) -> None:
         for row in self.history.pages.of("run"):
@@ -46,6 +48,7 @@ class RunRows:
         self.states[id], self.ended[id], self.wakes[id] = row["state"], row["ended_at"], row["wake"]
         self.agents[id] = row["agent"]
         self.versions.add((row["agent"], row["version"]))
+        self.oldest.setdefault(row["agent"], row["version"])
         if row["ended_at"] is None:
             self.open[id] = row
         if row["state"] == "ended":

@@ -11,7 +11,7 @@ from wakeful.control.auditing.findings import REST, TASKS, Findings, moment_or_n
 from wakeful.control.auditing.history import History
 from wakeful.control.auditing.item_rows import ItemRows
 from wakeful.control.auditing.run_rows import RunRows
-from wakeful.control.auditing.tales import TaskEnd
+from wakeful.control.auditing.tales import TaskChange, TaskEnd
 from wakeful.control.auditing.wake_rows import WakeRows
 from wakeful.core.items import HEAD_START
 
@@ -22,8 +22,6 @@ TERMINAL = ("completed", "cancelled", "dead_letter")
 _NEVER = ("cancelled", "dead_letter")
 _NEEDS = re.compile(r"depends on task (\d+)")
 _HEAD_START = HEAD_START // timedelta(microseconds=1)
-# A task that came from another queue as it was there.
-_IMPORT = "import:"
 
 
 class TaskRows:
@@ -49,7 +47,7 @@ class TaskRows:
         waiting = (id for id, row in self.items.tasks.items() if row["state"] not in TERMINAL)
         self.needed = {need for id in waiting for need in needs.get(id, ())}
         for id, row in self.items.tasks.items():
-            self._task(id, row)
+            self._task(id, row, needs.get(id, []))
             self._waits(row, needs.get(id, []))
         self._steps()
 
@@ -107,7 +105,7 @@ class TaskRows:
             self.findings.hold(TASKS, named, "begun when its run was admitted,", tale.opened.at, row["started_at"])
 
     # -- tasks ------------------------------------------------------------------------------------------------
-    def _task(self, id: int, row: Row) -> None:
+    def _task(self, id: int, row: Row, needs: list[int]) -> None:
         named, hold = f"item {id}", self.findings.hold
         hold(TASKS, named, "in the queue of", row["agent"] or f"role:{row['role']}", row["target"])
         changes = self.history.tales.changes.get(id)
@@ -122,7 +120,7 @@ class TaskRows:
         elif told is not None and told.state == "blocked":
             hold(TASKS, named, "state as its events leave it,", "blocked", row["state"])
         elif row["state"] == "blocked":
-            self._blocked(row, named)
+            self._blocked(row, named, needs)
         if open_attempt is not None and row["state"] != "in_progress" and open_attempt["stop_by"] is None:
             rows = (named, f"attempt {id}/{open_attempt['run']}")
             self.findings.add(
@@ -138,30 +136,30 @@ class TaskRows:
         """Where it stands in its queue, and who has asked for it."""
         since = row["place"] + row["priority"] * _HEAD_START
         begun = max(row["created_at"], row["not_before"] or 0)
-        fresh = told is None and not self.tried[row["id"]] and _IMPORT not in (row["dedupe"] or "")
+        fresh = told is None and not self.tried[row["id"]]
         if since < row["created_at"] or (fresh and row["state"] == "pending" and since != begun):
             expected = f"the place of priority {row['priority']} since {moment_or_none(begun)}"
             self.findings.add(TASKS, named, expected, f"one since {moment_or_none(since)}")
         asked = row["asked"]
         if asked is None or row["state"] == "in_progress":
             return
-        if self.wakes.states.get(asked) != "waiting" or self.wakes.about[asked][0] != row["id"]:
+        about = self.wakes.about.get(asked, (None, None))[0]
+        if self.wakes.states.get(asked) != "waiting" or about != row["id"]:
             expected = "a waiting wake for it, or none that it asked for"
             self.findings.add(TASKS, (named, f"wake {asked}"), expected, f"wake {asked} is not one")
 
     def _ended(self, row: Row, named: str, told: Any) -> None:
         if told is None:
-            imported = _IMPORT in (row["dedupe"] or "")
-            if not imported and self.history.covers(row["closed_at"]):
+            if self.history.covers(row["closed_at"]):
                 at = moment_or_none(row["closed_at"])
                 self.findings.add(TASKS, named, f"an event that left it {row['state']} at {at}", "no event does")
             return
         self.findings.hold(TASKS, named, "state as its events leave it,", told.state, row["state"])
-        if told.state == row["state"]:
+        if told.state == row["state"] and not _came(told):
             expected, found = moment_or_none(told.at), moment_or_none(row["closed_at"])
             self.findings.hold(TASKS, named, "closed at", expected, found)
 
-    def _blocked(self, row: Row, named: str) -> None:
+    def _blocked(self, row: Row, named: str, needed: list[int]) -> None:
         """By what it depends on, or (what a run added) by how long the chain is."""
         needs = _NEEDS.match(row["error"] or "")
         if needs is None:
@@ -170,6 +168,9 @@ class TaskRows:
                 self.findings.add(TASKS, named, "a reason why it is blocked", row["error"])
             return
         other = self.items.tasks.get(int(needs[1]))
+        if other is not None and int(needs[1]) not in needed:
+            rows = (named, f"dependency {row['id']}/{needs[1]}")
+            self.findings.add(TASKS, rows, f"a row that it depends on task {needs[1]}", "no such row")
         if other is not None and other["state"] not in (*_NEVER, "blocked"):
             rows = (named, f"item {needs[1]}")
             self.findings.add(TASKS, rows, f"task {needs[1]} in its way", f"that is {other['state']}")
@@ -178,26 +179,25 @@ class TaskRows:
         tales, id = self.history.tales, row["id"]
         changes = tales.changes.get(id, ())
         renewed = max((change.event for change in changes if change.change == "retry"), default=0)
-        imported = _IMPORT in (row["dedupe"] or "") or any(change.change == "import" for change in changes)
+        counted = sum(change.told["attempts"] for change in changes if _came(change) and not renewed)
         known = ((tales.ends.get((id, tried["run"])), tried) for tried in self.tried[id])
         ends = sorted(((end, tried) for end, tried in known if end is not None), key=lambda pair: pair[0].event)
-        counted = 0
         for end, tried in ends:
             if not end.held or end.event < renewed:
                 continue
             counted += tried["counted"]
             most = row["max_retries"] if row["max_retries"] is not None else end.retries
-            if most is None or imported or not tried["counted"]:
+            if most is None or not tried["counted"]:
                 continue
             if (end.state == "failed" and counted > most) or (end.state == "dead_letter" and counted <= most):
                 rows = (named, f"event {end.event}")
                 expected = f"dead after {most} retries, and not before"
                 self.findings.add(TASKS, rows, expected, f"{end.state} after {counted} attempts")
-        if row["attempts"] < counted or (row["attempts"] > counted and not imported):
-            self.findings.hold(TASKS, named, "attempts, counted", counted, row["attempts"])
-        shown = any(end.held for end, _ in ends)
-        if shown != (row["shown"] is not None):
-            self.findings.add(TASKS, named, f"shown {'by' if shown else 'by no'} outcome", f"shown is {row['shown']}")
+        if row["attempts"] != counted:
+            every = (named, *(f"attempt {id}/{tried['run']}" for tried in self.tried[id]))
+            self.findings.hold(TASKS, every, "attempts, counted", counted, row["attempts"])
+        shown = "1" if any(end.held for end, _ in ends) else None
+        self.findings.hold(TASKS, named, "shown, by outcomes, as", shown, row["shown"])
 
     # -- what depends on what ---------------------------------------------------------------------------------
     def _dependencies(self) -> dict[int, list[int]]:
@@ -216,7 +216,8 @@ class TaskRows:
         open_needs = sum(state != "completed" for state in states.values())
         ready = row["state"] in ("pending", "failed", "in_progress")
         # What was removed or swept is no longer counted, until the task is taken up again.
-        fewer = row["waits_for"] > open_needs and not ready and (self._removed or self.history.late)
+        by_run = row["state"] == "completed" and id in self.history.tales.last_end
+        fewer = row["waits_for"] > open_needs and not (ready or by_run) and (self._removed or self.history.late)
         if row["waits_for"] != open_needs and not fewer:
             rows = (named, *(f"dependency {id}/{need}" for need in needs))
             self.findings.hold(TASKS, rows, "waiting for so many tasks,", open_needs, row["waits_for"])
@@ -231,8 +232,14 @@ class TaskRows:
             named = f"step {row['subject']} {row['name']}"
             if kind == "task":
                 task = self.items.tasks.get(int(name)) if name.isdecimal() else None
-                if task is None or task["state"] in TERMINAL:
+                # A dead one may be taken up again, and goes on from its steps.
+                if task is None or task["state"] in ("completed", "cancelled"):
                     found = "it is not there" if task is None else f"it is {task['state']}"
-                    self.findings.add(REST, named, f"an open task {name}, whose step it is", found)
+                    self.findings.add(REST, named, f"a task {name} that may go on from this step", found)
             else:
                 self.beat_steps.append((row["subject"], named))
+
+
+def _came(told: object) -> bool:
+    """Whether it is told as it was in another queue, from which it was handed to us."""
+    return isinstance(told, TaskChange) and told.change == "import"

@@ -32,6 +32,8 @@ class WakeRows:
         self.timers: dict[str, int] = {}
         self.about: dict[int, tuple[int, int | None]] = {}
         self._from: dict[int, tuple[int | None, int, int | None]] = {}
+        # One of a kind waits, and others of that kind join it.
+        self._kinds: dict[int, tuple[object, ...]] = {}
 
     def read(self) -> None:
         kinds: dict[tuple[object, ...], int] = {}
@@ -39,7 +41,7 @@ class WakeRows:
             self._remember(row)
             self._shape(row)
             if row["state"] == "waiting":
-                kind = (row["agent"], row["cause"], row["subject"], row["task"], row["slot"])
+                kind = self._kinds[row["id"]]
                 if kind in kinds:
                     named = (f"wake {kinds[kind]}", f"wake {row['id']}")
                     self.findings.add(WAKES, named, "one waiting wake of a kind", "two wait")
@@ -56,6 +58,7 @@ class WakeRows:
         id = row["id"]
         self.states[id], self.decided[id], self.joined[id] = row["state"], row["decided_at"], row["joined"]
         self._from[id] = (row["root"], row["depth"], row["by_run"])
+        self._kinds[id] = (row["agent"], row["cause"], row["subject"], row["task"], row["slot"])
         about = row["item"] or row["task"]
         if about is not None:
             self.about[id] = (about, row["decided_at"])
@@ -67,8 +70,9 @@ class WakeRows:
 
     def _shape(self, row: Row) -> None:
         named = f"wake {row['id']}"
-        if row["rank"] != _RANKS[row["cause"]] or row["pool"] != _POOLS[row["subject"]]:
-            expected = f"rank {_RANKS[row['cause']]} in the {_POOLS[row['subject']]}"
+        rank, pool = _RANKS.get(row["cause"]), _POOLS.get(row["subject"])
+        if row["rank"] != rank or row["pool"] != pool:
+            expected = f"rank {rank} in the {pool}, for {row['cause']} about {row['subject']}"
             self.findings.add(WAKES, named, expected, f"rank {row['rank']} in the {row['pool']}")
         if row["state"] != "waiting" and row["retry_at"] is not None and not row["slot"]:
             self.findings.add(WAKES, named, f"no instant to try it again: it is {row['state']}", row["retry_at"])
@@ -138,6 +142,9 @@ class WakeRows:
                 continue
             if joined not in self.states:
                 self.findings.add(WAKES, (f"wake {id}", f"wake {joined}"), "the wake that it joined", "it is not there")
+            elif self._kinds[joined] != self._kinds[id]:
+                rows = (f"wake {id}", f"wake {joined}")
+                self.findings.add(WAKES, rows, "joined to one of its own kind", f"wake {joined} is of another")
             tale = tales.get(id)
             told = tale.joined if tale is not None else None
             while told is not None and told != joined and told in after:

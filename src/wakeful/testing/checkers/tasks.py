@@ -17,6 +17,7 @@ KEPT = "a task ends once, and its state is the fold of its attempts"
 TURN = "a task runs in its turn: after its dependencies, its elders of the same key, and its time"
 TRIES = "a task is tried at most once more than max_retries, each time after its backoff"
 CLOSED = ("completed", "cancelled", "dead_letter")
+NEVER = ("cancelled", "dead_letter", "blocked")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +31,8 @@ class Job:
     not_before: datetime | None = None
     run: int | None = None
     completed: int = 0
+    # Blocked for a reason of its own, not for what it needs.
+    parked: bool = False
 
 
 class Queue:
@@ -43,9 +46,17 @@ class Queue:
             return
         said = self.history.said[item.id]
         job = Job(row=item, said=said, not_before=said.not_before)
-        if self.dead(job):
+        job.parked = self._too_deep(said)
+        if job.parked or self.dead(job):
             job.state = "blocked"
         self.jobs[item.id] = job
+
+    def _too_deep(self, said: NewItem) -> bool:
+        """Whether the run that added it stands at the end of its chain."""
+        run = self.history.runs.get(said.by_run or 0)
+        if run is None:
+            return False
+        return self.history.wakes[run.wake].wake.depth + 1 > self.ledger.agents[run.agent].limits.chain
 
     def apply(self, event: Event) -> Iterator[Violation]:
         match event.kind:
@@ -72,7 +83,7 @@ class Queue:
 
     def dead(self, job: Job) -> list[int]:
         """Its dependencies that will never be completed."""
-        return [need for need in job.said.depends_on if self.jobs[need].state in ("cancelled", "dead_letter")]
+        return [need for need in job.said.depends_on if self.jobs[need].state in NEVER]
 
     def elders(self, job: Job) -> list[int]:
         if job.said.key is None:
@@ -80,7 +91,11 @@ class Queue:
         return [
             other.row.id
             for other in self.jobs.values()
-            if other.said.key == job.said.key and other.row.id < job.row.id and other.state not in CLOSED
+            if other.said.key == job.said.key
+            and (
+                (other.row.id < job.row.id and other.state not in CLOSED)
+                or (other is not job and other.run is not None)
+            )
         ]
 
     def _begin(self, job: Job, event: Event) -> Iterator[Violation]:
@@ -144,7 +159,8 @@ class Queue:
             return
         job.attempts += 1
         if kind in ("auth", "config"):
-            job.state, job.not_before = "blocked", None
+            job.not_before, job.parked = None, True
+            self._close(job, "blocked")
         elif job.attempts > self._most(job, agent):
             self._close(job, "dead_letter")
         else:
@@ -152,9 +168,20 @@ class Queue:
 
     def _close(self, job: Job, state: str) -> None:
         job.state = state
-        for other in self.jobs.values():
-            if state != "completed" and job.row.id in other.said.depends_on and other.state in ("pending", "failed"):
-                other.state = "blocked"
+        for other in self._dependents(job):
+            if state == "completed":
+                self._free(other)
+            elif other.state in ("pending", "failed"):
+                self._close(other, "blocked")
+
+    def _dependents(self, job: Job) -> list[Job]:
+        return [other for other in self.jobs.values() if job.row.id in other.said.depends_on]
+
+    def _free(self, job: Job) -> None:
+        if job.state == "blocked" and not job.parked and not self.dead(job):
+            job.state = "pending"
+            for other in self._dependents(job):
+                self._free(other)
 
     def _changed(self, job: Job, change: str) -> None:
         job.run, job.not_before = None, None
@@ -162,10 +189,9 @@ class Queue:
             state = {"cancel": "cancelled", "complete": "completed", "fail": "dead_letter"}[change]
             self._close(job, state)
             return
-        job.state, job.attempts = "pending", 0
-        for other in self.jobs.values():
-            if other.state == "blocked" and job.row.id in other.said.depends_on and not self.dead(other):
-                other.state = "pending"
+        job.state, job.attempts, job.parked = "pending", 0, False
+        for other in self._dependents(job):
+            self._free(other)
 
     # -- at the end -------------------------------------------------------------------------------------------
     def finish(self) -> Iterator[Violation]:

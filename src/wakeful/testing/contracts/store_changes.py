@@ -12,6 +12,7 @@ from wakeful.core.cadence import Cadence
 from wakeful.core.errors import Mistake, Stale, Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.items import State
+from wakeful.core.runs import Ending, ErrorClass, Result
 from wakeful.core.wakes import Cause, Subject
 from wakeful.store.protocol import Order, TaskEnd
 from wakeful.testing.contracts.store_case import DONE, FAILED, HOUR, MINUTE, NOW, SECOND, StoreCase, an_agent, operator
@@ -19,6 +20,7 @@ from wakeful.testing.contracts.store_case import DONE, FAILED, HOUR, MINUTE, NOW
 # Without a timer: what runs is a task.
 MOSS = an_agent("moss", cadence=Cadence())
 WREN = an_agent("wren", cadence=Cadence())
+PARKED = Ending(exit_code=1, result=Result(error="no key", error_class=ErrorClass.config))
 HALE = an_agent("hale", runner=Runner.handler, cadence=Cadence(), roles=("editor",))
 SKYE = an_agent("skye", runner=Runner.handler, cadence=Cadence(), roles=("editor",))
 
@@ -63,6 +65,26 @@ class ChangesContract(StoreCase):
             begun.append(order.tasks[0].id)
             self.end(order, DONE, NOW + n * SECOND)
         assert begun == [a, b, c, d]
+
+    def test_what_depends_on_a_parked_task_is_blocked_until_that_is_taken_up_or_completed(self) -> None:
+        self.declare(MOSS)
+        for change in ("retry", "complete"):
+            a = self.task("moss", max_retries=0)
+            b = self.task("moss", depends_on=(a,))
+            c = self.task("moss", depends_on=(b,))
+            self.end(self.one(), PARKED)
+            assert self.states(a, b, c) == ["blocked"] * 3
+            late = self.task("moss", depends_on=(a,))
+            assert self.states(a, b, c, late) == ["blocked"] * 4
+            assert self.item(b).error == self.item(late).error == f"depends on task {a}, which is blocked"
+            self.change(a, change)
+            assert self.states(b, c, late) == ["pending"] * 3
+            assert [self.item(task).waits_for for task in (b, c, late)] == [
+                int(change == "retry"),
+                1,
+                change == "retry",
+            ]
+            self.store.change_tasks([a, b, c, late], "cancel", "rana", NOW)
 
     def test_what_waits_for_two_dead_tasks_is_freed_when_both_are_taken_up(self) -> None:
         self.declare(MOSS)
@@ -250,7 +272,7 @@ class ChangesContract(StoreCase):
         self.end(order, DONE, NOW + MINUTE)
         assert (order.tasks[0].id, self.item(c).waits_for) == (b, 0)
 
-    def test_a_removed_task_is_waited_for_no_more_by_what_another_one_frees(self) -> None:
+    def test_what_waited_for_a_removed_task_is_not_freed_by_another(self) -> None:
         self.declare(MOSS)
         a, b = self.task("moss"), self.task("moss")
         c = self.task("moss", depends_on=(a, b))
@@ -258,6 +280,8 @@ class ChangesContract(StoreCase):
             self.change(task, "fail")
         self.change(a, "remove")
         self.change(b, "retry")
+        assert (self.item(c).state, self.item(c).error) == (State.blocked, f"depends on task {a}, which is removed")
+        self.change(c, "retry")
         assert (self.item(c).state, self.item(c).waits_for) == (State.pending, 1)
         self.end(self.one(), DONE)
         assert self.one(NOW + SECOND).tasks[0].id == c
@@ -311,6 +335,41 @@ class ChangesContract(StoreCase):
         assert self.serve(NOW + SECOND) == []
         self.end(order, DONE, NOW + SECOND)
         assert self.one(NOW + 2 * SECOND).tasks[0].id == first
+
+    def test_the_next_of_a_key_waits_for_the_worker_from_which_the_one_before_was_taken(self) -> None:
+        self.declare(MOSS, WREN)
+        first, second = self.task("moss", key="k"), self.task("wren", key="k")
+        order = self.one()
+        self.change(first, "fail")
+        assert self.serve(NOW + SECOND) == []
+        with pytest.raises(Mistake, match="still at task"):
+            self.change(first, "retry")
+        self.end(order, DONE, NOW + SECOND)
+        assert self.one(NOW + 2 * SECOND).tasks[0].id == second
+
+    def test_the_steps_of_a_dead_task_are_there_when_it_is_taken_up_again(self) -> None:
+        self.declare(MOSS)
+        task = self.task("moss", max_retries=0)
+        order = self.one()
+        self.store.save_step(order.run.id, order.run.epoch, "fetch", "a page", NOW, task=task)
+        self.end(order, FAILED)
+        self.change(task, "retry")
+        order = self.one(NOW + MINUTE)
+        assert self.store.steps(order.run.id, task=task) == {"fetch": "a page"}
+        self.end(order, DONE, NOW + MINUTE)
+        assert self.store.steps(order.run.id, task=task) == {}
+
+    def test_a_shift_leaves_out_what_shares_a_key_with_the_shift_of_another(self) -> None:
+        self.declare(HALE, SKYE)
+        first, second = (self.task(None, role="editor", key="k") for _ in range(2))
+        self.change(first, "fail")
+        order = self.one()
+        assert [task.id for task in order.tasks] == [second]
+        self.change(first, "retry")
+        other = self.task(None, NOW + SECOND, role="editor")
+        assert [task.id for task in self.one(NOW + SECOND).tasks] == [other]
+        self.end(order, DONE, NOW + 2 * SECOND)
+        assert [task.id for task in self.one(NOW + 3 * SECOND).tasks] == [first]
 
     def test_one_that_has_waited_for_its_agent_lets_an_older_one_pass_that_is_taken_up_again(self) -> None:
         self.declare(MOSS, WREN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from wakeful.testing.contracts.store_case import (
     SECOND,
     StoreCase,
     an_agent,
-    operator,
 )
 
 EVERYTHING = TaskFilter()
@@ -29,8 +27,8 @@ EVERYTHING = TaskFilter()
 MOSS = an_agent("moss", cadence=Cadence())
 
 
-def a_task(key: str | None = None, *needs: str, agent: str | None = "moss", **more: Any) -> NewItem:
-    return NewItem(kind=Kind.task, agent=agent, dedupe=key, needs=needs, **more)
+def a_task(name: str | None = None, *needs: str, agent: str | None = "moss", **more: Any) -> NewItem:
+    return NewItem(kind=Kind.task, agent=agent, dedupe=name, needs=needs, **more)
 
 
 class QueueContract(StoreCase):
@@ -249,6 +247,12 @@ class QueueContract(StoreCase):
             self.record(a_task("a", "a"))
         assert self.store.count_tasks(EVERYTHING) == {}
 
+    def test_a_task_that_needs_a_later_one_of_its_own_causal_key_is_in_a_circle(self) -> None:
+        self.declare(MOSS)
+        with pytest.raises(Mistake, match="a -> b -> a"):
+            self.record(a_task("a", "b", key="k"), a_task("b", key="k"))
+        self.record(a_task("a", key="k"), a_task("b", "a", key="k"))
+
     def test_a_long_line_of_needs_is_no_circle(self) -> None:
         self.declare(MOSS)
         self.record(*(a_task(f"k{n}", f"k{n + 1}") for n in range(400)), a_task("k400"))
@@ -384,18 +388,3 @@ class QueueContract(StoreCase):
         self.store.change_task(needs[1], "complete", "rana", NOW)
         assert self.store.dependencies(task) == [(needs[0], "pending"), (needs[1], "completed")]
         assert self.store.dependencies(needs[0]) == []
-
-    def test_one_off_wakes_of_a_task_leave_the_queue_alone(self) -> None:
-        self.declare(MOSS)
-        task = self.task("moss")
-        assert self.decide(operator("moss")).run is not None
-        assert self.store.tasks(TaskFilter(states=("pending",)), limit=1)[0].id == task
-
-    def test_a_day_in_a_queue_is_not_longer_than_a_day(self) -> None:
-        """The head start is measured from when a task could begin, whatever was said of it later."""
-        self.declare(MOSS)
-        early = self.task("moss", NOW - timedelta(days=1), priority=Priority.low)
-        late = self.task("moss", NOW, priority=Priority.urgent)
-        (order,) = self.serve(NOW)
-        assert order.tasks[0].id == early
-        assert self.item(late).state is State.pending

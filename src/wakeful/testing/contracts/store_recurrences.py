@@ -116,6 +116,13 @@ class RecurrencesContract(StoreCase):
         assert self.recur(NOW + 2 * HOUR) == []
         assert self.recur(NOW + 3 * HOUR) == ["schedule:sweeping:2026-03-02T15:00:00.000000Z"]
 
+    def test_an_instant_that_comes_again_is_known_whatever_its_task_is_called_now(self) -> None:
+        self.recurring(replace(HOURLY, overlap=Overlap.queue), replace(HOURLY, name="mending"))
+        assert len(self.recur(NOW + HOUR)) == 2
+        self.recurring(replace(HOURLY, title="sweep well", overlap=Overlap.queue), now=NOW)
+        assert self.recur(NOW + HOUR) == []
+        assert self.next() == {"sweeping": NOW + 2 * HOUR}
+
     def test_what_is_declared_as_it_was_keeps_its_next_instant_also_after_a_start(self) -> None:
         self.recurring(HOURLY)
         later = NOW + 90 * MINUTE

@@ -63,8 +63,9 @@ SELECT scope, owner, reason, since, until FROM pause
 WHERE (scope, owner) > (:after, :beyond) ORDER BY scope, owner LIMIT :limit;
 
 -- name: kept_total
-SELECT scope, day, wakes, ms, usd, tokens FROM total
-WHERE (scope, day) > (:after, :beyond) ORDER BY scope, day LIMIT :limit;
+-- Several who write at once have a part each.
+SELECT scope, day, sum(wakes)::bigint AS wakes, sum(ms)::bigint AS ms, sum(usd)::bigint AS usd, sum(tokens)::bigint AS tokens
+FROM total WHERE (scope, day) > (:after, :beyond) GROUP BY scope, day ORDER BY scope, day LIMIT :limit;
 
 -- name: kept_node
 SELECT name, seen_at, left_at, lease FROM node WHERE name > :after ORDER BY name LIMIT :limit;

@@ -50,7 +50,10 @@ RETURNING last_settled(:log) AS last_event, (
         UNION ALL SELECT CASE WHEN count(*) >= 32 OR bool_or(offered) THEN :now END
         FROM (SELECT (i.key IS NULL OR NOT EXISTS
                 (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
-                AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
+                AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
+        -- Taken from its run, and not ended yet.
+        AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
+            WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
             AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
             AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
                 AND coalesce(w.agent, 'role:' || w.role) = i.target

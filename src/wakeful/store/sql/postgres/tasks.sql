@@ -17,7 +17,10 @@ FROM json_to_recordset(:rows::json) AS r (item bigint) WHERE item.id = r.item AN
 SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
     (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
-        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
+        -- Taken from its run, and not ended yet.
+        AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
+            WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
     AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
         AND coalesce(w.agent, 'role:' || w.role) = i.target
@@ -37,7 +40,10 @@ ORDER BY i.place, i.id LIMIT :window;
 SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
     (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
-        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
+        -- Taken from its run, and not ended yet.
+        AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
+            WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
     AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
         AND coalesce(w.agent, 'role:' || w.role) = i.target
@@ -96,13 +102,21 @@ WHERE t.target IS NOT NULL
         OR EXISTS (SELECT 1 FROM agent a WHERE a.address = t.target AND a.removed_at IS NULL AND a.enabled = 1
             AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL)));
 
+-- name: idle_in_role
+-- How many of those who have it are free, as far as it matters.
+SELECT count(*) AS idle FROM (SELECT 1 FROM role o WHERE o.role = :role
+    AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = o.agent AND b.ended_at IS NULL) LIMIT :limit) AS found;
+
 -- name: ready_tasks
 SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run FROM item i
 WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0
     AND i.asked IS NULL AND i.not_before IS NULL
     AND (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
-        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
+        -- Taken from its run, and not ended yet.
+        AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
+            WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
 ORDER BY i.place, i.id LIMIT :limit;
 
@@ -112,7 +126,10 @@ WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed'
     AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
     AND (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
-        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
+        -- Taken from its run, and not ended yet.
+        AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
+            WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
 ORDER BY i.not_before, i.id LIMIT :limit;
 
@@ -159,13 +176,13 @@ FROM json_to_recordset(:rows::json) AS r (item bigint, error text) WHERE item.id
 
 -- name: retell_block
 UPDATE item SET error = r.error FROM json_to_recordset(:rows::json) AS r (item bigint, was text, error text)
-WHERE item.id = r.item AND item.state = 'blocked' AND item.error = r.was;
+WHERE item.id = r.item AND item.state = 'blocked' AND item.error LIKE r.was;
 
 -- name: unblock_task
 -- What it waits for is counted anew: something may have been removed.
 UPDATE item SET state = 'pending', error = NULL,
     waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
-WHERE id = :item AND state = 'blocked' AND error LIKE :needs
+WHERE id = :item AND state = 'blocked' AND error LIKE :needs AND error NOT LIKE :removed
     AND NOT EXISTS (SELECT 1 FROM dependency d JOIN item n ON n.id = d.needs
         WHERE d.item = item.id AND n.state IN ('cancelled', 'dead_letter', 'blocked'));
 

@@ -14,7 +14,10 @@ WHERE id = :item AND closed_at IS NULL;
 SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
     (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
-        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
+        -- Taken from its run, and not ended yet.
+        AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
+            WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
     AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
         AND coalesce(w.agent, 'role:' || w.role) = i.target
@@ -34,7 +37,10 @@ ORDER BY i.place, i.id LIMIT :window;
 SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
     (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
-        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
+        -- Taken from its run, and not ended yet.
+        AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
+            WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
     AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.state = 'waiting' AND w.cause = 'task'
         AND coalesce(w.agent, 'role:' || w.role) = i.target
@@ -93,13 +99,21 @@ WHERE t.target IS NOT NULL
         OR EXISTS (SELECT 1 FROM agent a WHERE a.address = t.target AND a.removed_at IS NULL AND a.enabled
             AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL)));
 
+-- name: idle_in_role
+-- How many of those who have it are free, as far as it matters.
+SELECT count(*) AS idle FROM (SELECT 1 FROM role o WHERE o.role = :role
+    AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = o.agent AND b.ended_at IS NULL) LIMIT :limit) AS found;
+
 -- name: ready_tasks
 SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run FROM item i
 WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0
     AND i.asked IS NULL AND i.not_before IS NULL
     AND (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
-        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
+        -- Taken from its run, and not ended yet.
+        AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
+            WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
 ORDER BY i.place, i.id LIMIT :limit;
 
@@ -109,7 +123,10 @@ WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed'
     AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
     AND (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
-        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL))
+        AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
+        -- Taken from its run, and not ended yet.
+        AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
+            WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
 ORDER BY i.not_before LIMIT :limit;
 
@@ -151,13 +168,13 @@ UPDATE item SET waits_for = waits_for - 1 WHERE id = :item AND waits_for > 0;
 UPDATE item SET state = 'blocked', error = :error, asked = NULL WHERE id = :item AND state IN ('pending', 'failed');
 
 -- name: retell_block
-UPDATE item SET error = :error WHERE id = :item AND state = 'blocked' AND error = :was;
+UPDATE item SET error = :error WHERE id = :item AND state = 'blocked' AND error LIKE :was;
 
 -- name: unblock_task
 -- What it waits for is counted anew: something may have been removed.
 UPDATE item SET state = 'pending', error = NULL,
     waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
-WHERE id = :item AND state = 'blocked' AND error LIKE :needs
+WHERE id = :item AND state = 'blocked' AND error LIKE :needs AND error NOT LIKE :removed
     AND NOT EXISTS (SELECT 1 FROM dependency d JOIN item n ON n.id = d.needs
         WHERE d.item = item.id AND n.state IN ('cancelled', 'dead_letter', 'blocked'));
 

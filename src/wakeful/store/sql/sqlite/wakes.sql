@@ -48,6 +48,8 @@ SELECT
     t.attempts AS task_attempts,
     CASE WHEN t.key IS NULL THEN NULL ELSE coalesce(
         (SELECT min(held.id) FROM item held WHERE held.key = t.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL AND held.id <> t.id),
+        (SELECT min(s.item) FROM attempt s JOIN item left_over ON left_over.id = s.item
+            WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = t.key),
         (SELECT min(older.id) FROM item older WHERE older.key = t.key AND older.closed_at IS NULL AND older.id < t.id)) END
         AS task_behind
 FROM standing s
