@@ -101,11 +101,10 @@ def keys_in_order(traces: Iterable[Trace], tasks: dict[int, Item]) -> Iterator[s
                 closed = tasks[other].closed_at
                 if closed is None or closed > trace.at:
                     yield f"task {trace.task} was begun at {trace.at}; {other} of its key was over at {closed}"
-        # A cancelled one is over as soon as that is recorded; its process is then asked to end.
-        if tasks[trace.task].state is not State.cancelled:
-            for later in shared.get(tasks[trace.task].key or "", ()):
-                if later > trace.task and later in begun:
-                    yield f"task {trace.task} was there ({trace.what}) when {later} of its key had begun"
+        # One that was cancelled too: the next waits until its process is gone.
+        for later in shared.get(tasks[trace.task].key or "", ()):
+            if later > trace.task and later in begun:
+                yield f"task {trace.task} was there ({trace.what}) when {later} of its key had begun"
 
 
 def attempts_told(traces: Iterable[Trace], tasks: dict[int, Item], attempts: dict[int, list[Attempt]]) -> Iterator[str]:

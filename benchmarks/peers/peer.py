@@ -4,8 +4,8 @@ Laws:
 - A peer's file can be imported where its library is not installed: the library is loaded when it is needed.
 - Each has the setting that its own documents recommend for work that must not be lost. Where it promises less than the
   others, or leaves something out, `note` says so.
-- `busy` is the setting that drained the most in trials, `calm` is the one out of the box, `eager` (if any) is one that
-  polls every 10 ms.
+- `busy` is the setting that drained the most in earlier trials, `calm` the one out of the box, `eager` (if any) one
+  that polls every 10 ms.
 """
 
 from __future__ import annotations

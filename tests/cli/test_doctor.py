@@ -27,6 +27,36 @@ def test_a_sound_installation_has_no_failure_and_exits_0(office):
     assert [finding["name"] for finding in answer["findings"]] == [name for name, _ in findings.LOOKS]
 
 
+def test_files_that_were_refused_are_worth_knowing(office):
+    assert found("drop")["level"] == "ok"
+    folder = office.data / "drop" / "refused"
+    folder.mkdir(parents=True)
+    assert found("drop")["level"] == "ok"
+    for name in ("a.json", "a.json.why.txt"):
+        (folder / name).touch()
+    assert (found("drop")["level"], found("drop")["said"]) == ("warn", "1 file refused, in .wakeful/drop")
+
+
+def test_a_drop_folder_that_cannot_be_worked_is_a_failure(office):
+    (office.data / "drop").touch()
+    assert found("drop")["level"] == "fail"
+
+
+@pytest.mark.parametrize("where", ["", ".taken/0"])
+def test_a_dropped_file_that_an_engine_does_not_deal_with_is_a_failure(office, monkeypatch, where):
+    (office.data / "drop" / "refused").mkdir(parents=True)
+    (office.data / "drop" / where).mkdir(parents=True, exist_ok=True)
+    (office.data / "drop" / where / "a.json").touch()
+    monkeypatch.setattr(findings, "is_held", lambda place: True)
+    place = Place(data=str(office.data))
+    assert findings.drop(place)[0] is Level.ok
+    monkeypatch.setattr("wakeful.sources.drop.OVERDUE", -1.0)
+    assert findings.drop(place)[:2] == (
+        Level.fail,
+        f"1 file in {office.data / 'drop'} cannot be dealt with, first 'a.json'",
+    )
+
+
 def test_it_leaves_no_trace(office):
     before = sorted((path.name, path.stat().st_mtime_ns) for path in office.data.iterdir())
     wakeful("doctor")

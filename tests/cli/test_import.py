@@ -1,6 +1,7 @@
 """`wakeful import`: another system's queue, taken over once, whole, with and without an engine."""
 
 import json
+import os
 
 import pytest
 
@@ -159,11 +160,43 @@ def test_an_empty_queue_is_no_mistake(office, file):
     assert (result.exit_code, result.output) == (0, f"there are no tasks in {file}\n")
 
 
-def test_a_conflict_names_the_key_and_loses_nothing(office, file):
+def changed(office, file):
     wakeful("import", str(file), "--agent", "wren")
     before = tasks(office)
-    file.write_text(json.dumps({"version": 2, "tasks": {"a": {"title": "something else"}}}))
+    told = {**TASKS, "a": {"title": "something else"}, "e": {"title": "fifth", "dependsOn": ["a"]}}
+    file.write_text(json.dumps({"version": 2, "tasks": told}))
     result = wakeful("import", str(file), "--agent", "wren")
-    assert result.exit_code == 1
-    assert "import:a" in result.output
-    assert tasks(office) == before
+    assert result.exit_code == 0, result.output
+    assert "; 4 of them were here already" in result.output
+    assert result.output.splitlines()[1] == "changed in the file since they were imported, and left here as they are: a"
+    after = tasks(office)
+    assert (after.pop("e").subject, after) == ("fifth", before)
+
+
+def test_an_entry_that_was_changed_since_is_named_and_holds_up_no_other(office, file):
+    changed(office, file)
+
+
+def test_an_engine_says_the_same_of_an_entry_that_was_changed(served, office, file):
+    changed(office, file)
+
+
+def test_what_was_imported_before_from_another_file_can_be_depended_on_and_what_is_nowhere_is_named(office, file):
+    wakeful("import", str(file), "--agent", "wren")
+    told = {"x": {"title": "x", "dependsOn": ["a", "b"]}, "y": {"title": "y", "dependsOn": ["gone"]}}
+    file.write_text(json.dumps({"version": 2, "tasks": told}))
+    result = wakeful("import", str(file), "--agent", "wren")
+    assert result.output.splitlines() == [
+        f"2 tasks from {file}: 1 dead_letter, 1 pending",
+        "dead, since they depend on what is neither in the file nor here: y (on gone)",
+    ]
+    found = tasks(office)
+    with office.store() as store:
+        assert [need for need, _ in store.dependencies(found["x"].id)] == [found["a"].id, found["b"].id]
+    assert found["x"].waits_for == 1
+
+
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(office):
+    os.mkfifo(office.folder / "pipe")
+    result = wakeful("import", str(office.folder / "pipe"))
+    assert (result.exit_code, "is not JSON" in result.output) == (2, True)

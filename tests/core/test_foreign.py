@@ -167,6 +167,8 @@ def test_what_a_worker_printed_is_kept_without_what_no_store_takes():
         (queue(a={"title": "x", "status": "sleeping"}), "task 'a': unknown status 'sleeping'"),
         (queue(a={"title": "x", "priority": "top"}), "task 'a': unknown priority 'top'"),
         (queue(a={"title": "x", "retryCount": "3"}), "task 'a': expected how often it was retried, found '3'"),
+        (queue(a={"title": "x", "retryCount": 2**63 - 1}), "task 'a': expected how often it was retried, found '9223"),
+        (queue(a={"status": "completed", "retryCount": 10**6}), "task 'a': expected how often it was retried, found"),
         (queue(a={"title": "x", "maxRetries": -1}), "task 'a': expected a number of retries, found -1"),
         (queue(a={"title": "x", "createdAt": "noon"}), "task 'a': expected an instant in createdAt, found 'noon'"),
         (queue(a={"title": "x", "createdAt": 1e30}), "task 'a': expected an instant in createdAt"),

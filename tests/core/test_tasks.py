@@ -123,6 +123,17 @@ def test_a_payload_that_is_too_deep_is_a_mistake():
         write_payload(deep)
 
 
+@pytest.mark.parametrize("inside", [lambda value: [1, value], lambda value: {"a": value, "b": {}}])
+def test_a_payload_has_at_most_a_hundred_levels_however_wide_it_is(inside):
+    value = 1
+    for _ in range(100):
+        value = inside(value)
+    assert write_payload(value)
+    assert write_payload([[]] * 1_000)
+    with pytest.raises(Mistake, match="nested too deeply .100 levels is the most"):
+        write_payload(inside(value))
+
+
 @given(
     st.dictionaries(
         st.sampled_from(["title", "agent", "role", "tags", "key", "depends_on", "max_retries", "timeout", "not_before"])
@@ -167,6 +178,8 @@ def test_what_became_of_it_elsewhere_is_read_where_it_may_be_told():
         ({"state": "open"}, "unknown state of tasks 'open'"),
         ({}, "unknown state of tasks ''"),
         ({"state": "completed", "attempts": -1}, "expected a number of attempts"),
+        ({"state": "completed", "attempts": 1_000_001}, "expected a number of attempts, found the number 1000001"),
+        ({"state": "pending", "attempts": 2**63 - 1}, "expected a number of attempts, found a number out of all"),
         ({"state": "completed", "created_at": "2026-01-01"}, "'2026-01-01' does not say its time zone"),
         ({"state": "completed", "lease": 1}, "unknown field 'lease' of the past of a task"),
     ],

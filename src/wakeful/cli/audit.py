@@ -5,6 +5,7 @@ Exit 1 when something does not add up.
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -46,6 +47,8 @@ def audit(place: Place, limit: int, as_json: bool) -> None:
     outside_run(place, "the audit")
     refuse_nowhere(place)
     began = time.monotonic()
+    # What it makes it needs until the end: to look for what could be thrown away takes an eighth of the time.
+    gc.disable()
     with _store(place) as store, _progress(quiet=as_json) as progress:
         answer = report_row(hold(store, datetime.now(UTC), progress))
     if as_json:

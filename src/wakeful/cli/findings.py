@@ -204,6 +204,29 @@ def sources(place: Place) -> Found:
     return Level.fail, said, "bring it back; until then what arrives there is not seen"
 
 
+def drop(place: Place) -> Found:
+    """Whether tasks can be handed in as files, and whether somebody's were refused."""
+    from wakeful.sources.drop import drop_in
+
+    folder = drop_in(Path(place.data))
+    if not os.path.lexists(folder.path):
+        return Level.ok, f"{folder.path} is not there yet; wakeful up makes it"
+    if not folder.path.is_dir() or not os.access(folder.path, os.R_OK | os.W_OK | os.X_OK):
+        return (
+            Level.fail,
+            f"{folder.path} is no folder that can be written to",
+            "move it away: wakeful up makes it anew",
+        )
+    waiting, refused = folder.waiting(datetime.now(UTC).timestamp()), folder.refused()
+    if waiting and is_held(place):
+        said = f"{counted(len(waiting), 'file')} in {folder.path} cannot be dealt with, first {waiting[0]!r}"
+        return Level.fail, said, "see wakeful status, and the log of the engine"
+    if refused:
+        said = f"{counted(refused, 'file')} refused, in {folder.path}"
+        return Level.warn, said, "NAME.why.txt beside each in refused/ says why: mend and drop again, or remove"
+    return Level.ok, f"nothing is left in {folder.path}"
+
+
 def fleet(place: Place) -> Found:
     from wakeful.fleet.load import find_fleet, load_fleet
 
@@ -257,6 +280,7 @@ LOOKS: tuple[tuple[str, Callable[[Place], Found]], ...] = (
     ("disk", disk),
     ("engine", engine),
     ("sources", sources),
+    ("drop", drop),
     ("fleet", fleet),
     ("clock", clock),
     ("inotify", inotify),

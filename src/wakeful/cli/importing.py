@@ -8,19 +8,22 @@ Laws:
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from wakeful.cli.changing import bar
-from wakeful.cli.complaints import BAD, Complaint
+from wakeful.cli.complaints import BAD, REFUSED, Complaint
 from wakeful.cli.connection import Connection, connect
-from wakeful.cli.output import say, say_json
+from wakeful.cli.output import one_line, say, say_json
 from wakeful.cli.place import Place, as_json, outside_run, placed
 from wakeful.cli.words import counted
+from wakeful.core.errors import Conflict, Mistake, Unknown, WakefulError
 
 if TYPE_CHECKING:
     from wakeful.core.foreign import Entry, Whose
@@ -29,6 +32,7 @@ LARGEST = 256_000_000
 # Of one request: tasks, and bytes, of which a body may have so many and no more.
 MOST_AT_ONCE = 500
 MOST_BYTES = 500_000
+MOST_NAMED = 10
 
 
 @click.command("import")
@@ -40,7 +44,7 @@ MOST_BYTES = 500_000
 @placed
 def import_tasks(place: Place, file: str, agent: str | None, role: str | None, dry_run: bool, as_json: bool) -> None:
     """Take over the tasks of FILE: a tasks.json of version 1 or 2; - reads it from stdin."""
-    from wakeful.core.foreign import Whose, read_queue
+    from wakeful.core.foreign import Whose, needed_elsewhere, read_queue
 
     outside_run(place, "to import a queue")
     if agent is not None and role is not None:
@@ -49,6 +53,7 @@ def import_tasks(place: Place, file: str, agent: str | None, role: str | None, d
     with connect(place) as connection:
         whose = Whose(_agents(connection), agent, role)
         _refuse_unknown(whose)
+        whose = replace(whose, known=frozenset(id for id in needed_elsewhere(told) if _found(connection, id)))
         entries = read_queue(told, whose, datetime.now(UTC))
         rows = _dry(entries) if dry_run else _recorded(connection, entries, quiet=as_json)
     answer = {
@@ -58,6 +63,8 @@ def import_tasks(place: Place, file: str, agent: str | None, role: str | None, d
         "recorded": sum(not row["duplicate"] for row in rows),
         "known": sum(row["duplicate"] for row in rows),
         "states": dict(Counter(row["state"] for row in rows)),
+        "changed": [row["from"] for row in rows if row["changed"]],
+        "lacking": {entry.id: entry.lacks for entry in entries if entry.lacks is not None},
         "items": rows,
     }
     say_json(answer) if as_json else say(_summary(answer))
@@ -65,7 +72,7 @@ def import_tasks(place: Place, file: str, agent: str | None, role: str | None, d
 
 def _read(file: str) -> object:
     try:
-        with click.open_file(file, "rb") as stream:
+        with click.open_file("-", "rb") if file == "-" else open(file, "rb", opener=_open) as stream:
             content = stream.read(LARGEST + 1)
     except OSError as error:
         raise Complaint(f"{file}: {(error.strerror or str(error)).lower()}", "name a tasks.json", BAD) from None
@@ -79,6 +86,13 @@ def _read(file: str) -> object:
         raise Complaint(f"{file} is not JSON: {error}", "mend it; nothing was recorded", BAD) from None
 
 
+def _open(file: str, flags: int) -> int:
+    """A pipe that nobody writes to is empty, and not waited for."""
+    opened = os.open(file, flags | os.O_NONBLOCK | os.O_NOCTTY)
+    os.set_blocking(opened, True)
+    return opened
+
+
 def _agents(connection: Connection) -> frozenset[str]:
     names: set[str] = set()
     after: str | None = ""
@@ -90,7 +104,6 @@ def _agents(connection: Connection) -> frozenset[str]:
 
 
 def _refuse_unknown(whose: Whose) -> None:
-    from wakeful.core.errors import Mistake
     from wakeful.core.tasks import unknown_agent
 
     if whose.agent is not None and whose.agent not in whose.agents:
@@ -104,18 +117,64 @@ def _dry(entries: list[Entry]) -> list[dict[str, Any]]:
         past = str(entry.fields["past"]["state"])
         return "pending" if past in list(LIVE) else past
 
-    return [{"from": entry.id, "id": None, "state": state(entry), "duplicate": False} for entry in entries]
+    return [
+        {"from": entry.id, "id": None, "state": state(entry), "duplicate": False, "changed": False} for entry in entries
+    ]
 
 
 def _recorded(connection: Connection, entries: list[Entry], *, quiet: bool) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     with bar("import", len(entries), quiet) as step:
         for part in _parts(entries):
-            answer = connection.ask("add_tasks", tasks=[entry.fields for entry in part])
-            for entry, row in zip(part, answer["items"], strict=True):
-                rows.append({"from": entry.id, **{name: row[name] for name in ("id", "state", "duplicate")}})
+            rows += _added(connection, part)
             step(len(part))
     return rows
+
+
+def _added(connection: Connection, part: list[Entry]) -> list[dict[str, Any]]:
+    try:
+        return _add(connection, part)
+    except (Conflict, Complaint) as refused:
+        known = {} if _code(refused) != REFUSED else {entry.id: _found(connection, entry.id) for entry in part}
+        if not any(known.values()):
+            raise
+    # Somebody has changed an entry since it was imported: what is here stays, and the others go on.
+    fresh = [entry for entry in part if not known[entry.id]]
+    rows = {row["from"]: row for row in (_add(connection, fresh) if fresh else [])}
+    return [rows.get(entry.id) or _again(connection, entry, known[entry.id]) for entry in part]
+
+
+def _again(connection: Connection, entry: Entry, known: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return _add(connection, [entry])[0]
+    except (Conflict, Complaint) as refused:
+        if _code(refused) != REFUSED:
+            raise
+        return {"from": entry.id, "id": known["id"], "state": known["state"], "duplicate": True, "changed": True}
+
+
+def _add(connection: Connection, part: list[Entry]) -> list[dict[str, Any]]:
+    answer = connection.ask("add_tasks", tasks=[entry.fields for entry in part])
+    return [
+        {"from": entry.id, **{name: row[name] for name in ("id", "state", "duplicate")}, "changed": False}
+        for entry, row in zip(part, answer["items"], strict=True)
+    ]
+
+
+def _found(connection: Connection, id: str) -> dict[str, Any]:
+    """The task that an entry became when it was imported before; nothing where it was not."""
+    from wakeful.core.foreign import key_of
+
+    try:
+        return connection.ask("keyed_task", message_id=key_of(id))
+    except (WakefulError, Complaint) as refused:
+        if isinstance(refused, (Unknown, Mistake)) or _code(refused) in (REFUSED, BAD):
+            return {}
+        raise
+
+
+def _code(refused: Exception) -> int:
+    return refused.exit_code if isinstance(refused, Complaint) else REFUSED
 
 
 def _parts(entries: list[Entry]) -> Iterator[list[Entry]]:
@@ -137,6 +196,21 @@ def _summary(answer: dict[str, Any]) -> str:
         return f"there are no tasks in {answer['file']}"
     states = ", ".join(f"{number:,} {state}" for state, number in sorted(answer["states"].items()))
     if answer["dry_run"]:
-        return f"{counted(answer['tasks'], 'task')} would be recorded, unless they are here already: {states}"
-    known = f"; {answer['known']:,} of them were here already" if answer["known"] else ""
-    return f"{counted(answer['tasks'], 'task')} from {answer['file']}: {states}{known}"
+        said = f"{counted(answer['tasks'], 'task')} would be recorded, unless they are here already: {states}"
+    else:
+        known = f"; {answer['known']:,} of them were here already" if answer["known"] else ""
+        said = f"{counted(answer['tasks'], 'task')} from {answer['file']}: {states}{known}"
+    if answer["changed"]:
+        said += (
+            f"\nchanged in the file since they were imported, and left here as they are: {_named(answer['changed'])}"
+        )
+    if answer["lacking"]:
+        pairs = [f"{id} (on {need})" for id, need in answer["lacking"].items()]
+        said += f"\ndead, since they depend on what is neither in the file nor here: {_named(pairs)}"
+    return said
+
+
+def _named(ids: list[str]) -> str:
+    return one_line(
+        ", ".join(ids[:MOST_NAMED]) + (f" and {len(ids) - MOST_NAMED:,} more" * (len(ids) > MOST_NAMED)), 400
+    )

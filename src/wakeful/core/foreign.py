@@ -7,7 +7,7 @@ Version 1, or none, has a list or a mapping, and fewer fields.
 Laws:
 - An entry's identity is its key: the same file read again gives the same tasks.
 - What had ended there has ended here. What was alive there waits here, with its attempts and its last error.
-- What depends on something that is not in the file would wait for ever: it is dead, and says why.
+- What depends on something that is neither in the file nor here would wait for ever: it is dead, and says why.
 - All of a file is understood, or none of it: whoever is told of a mistake has recorded nothing.
 """
 
@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -42,35 +44,51 @@ class Entry:
 
     id: str
     fields: dict[str, Any]
+    # It is dead because it depends on this, which is nowhere.
+    lacks: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Whom tasks may be for, and who gets those that name nobody who is here."""
+    """Whom tasks may be for, and who gets those that name nobody who is here; `known` were imported before."""
 
     agents: frozenset[str]
     agent: str | None = None
     role: str | None = None
+    known: frozenset[str] = frozenset()
 
 
 def key_of(id: str) -> str:
     return f"import:{id}"
 
 
+def needed_elsewhere(told: object) -> list[str]:
+    """What entries depend on that is not in the file, as far as it can be understood."""
+    found = dict(_entries(told))
+    needs: dict[str, None] = {}
+    for entry in found.values():
+        with suppress(Mistake):
+            needs |= dict.fromkeys(_ids(entry))
+    return [need for need in needs if need not in found]
+
+
 def read_queue(told: object, whose: Whose, now: datetime) -> list[Entry]:
     """The entries, those that others depend on first; otherwise the oldest first."""
     found = dict(_entries(told))
     _refuse_homeless(found, whose)
-    made = {}
+    made, lacks = {}, {}
+    here = found.keys() | whose.known
     for id, entry in found.items():
         try:
-            fields = _fields(id, entry, found, whose)
+            fields, lacks[id] = _fields(id, entry, here, whose)
             # Whatever is wrong with it is told now, before anything is recorded.
             read_task(fields, now, _SENDER, past=True)
         except Mistake as mistake:
             raise Mistake(f"task {quoted(id)}: {mistake.reason}", mistake.remedy) from None
+        except RecursionError:
+            raise Mistake(f"task {quoted(id)}: nested too deeply", "make it flatter, or take it out") from None
         made[id] = fields
-    return [Entry(id, made[id]) for id in _in_order(made)]
+    return [Entry(id, made[id], lacks[id]) for id in _in_order(made)]
 
 
 # ---- the file
@@ -104,14 +122,17 @@ def _named(tasks: Mapping[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
 # ---- one entry
 
 
-def _fields(id: str, entry: Mapping[str, Any], all: Mapping[str, Any], whose: Whose) -> dict[str, Any]:
+def _fields(
+    id: str, entry: Mapping[str, Any], here: AbstractSet[str], whose: Whose
+) -> tuple[dict[str, Any], str | None]:
+    """What it is added with, and what it depends on that is nowhere."""
     state = _state(entry)
     needs = _ids(entry)
-    missing = [need for need in needs if need not in all]
+    lacks = next((need for need in needs if need not in here), None) if state in LIVE else None
     past: dict[str, Any] = {"state": state.value, "attempts": _attempts(entry, state), "error": _error(entry)}
-    if missing and state in LIVE:
+    if lacks is not None:
         state, past["state"] = State.dead_letter, State.dead_letter.value
-        past["error"] = _lines(f"depends on {missing[0]}, which is not in the imported queue", past["error"])
+        past["error"] = _lines(f"depends on {_kept(lacks)}, which is not in the imported queue", past["error"])
     if state not in LIVE:
         past["result"] = _result(entry)
         past["closed_at"] = _time(entry, "completedAt") or _time(entry, "updatedAt")
@@ -127,12 +148,12 @@ def _fields(id: str, entry: Mapping[str, Any], all: Mapping[str, Any], whose: Wh
         "priority": entry.get("priority"),
         "tags": entry.get("tags") or None,
         "key": key_of(id),
-        "depends_on": [key_of(need) for need in needs if need in all] or None,
+        "depends_on": [key_of(need) for need in needs if need in here] or None,
         "not_before": _latest(entry) if state in LIVE else None,
         "max_retries": entry.get("maxRetries"),
         "past": {name: value for name, value in past.items() if value is not None},
     }
-    return {name: value for name, value in fields.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}, lacks
 
 
 def _state(entry: Mapping[str, Any]) -> State:
@@ -242,7 +263,8 @@ def _refuse_homeless(entries: Mapping[str, Mapping[str, Any]], whose: Whose) -> 
 def _in_order(made: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """So that whatever is recorded in parts finds what it depends on."""
     oldest = sorted(made, key=lambda id: made[id]["past"].get("created_at", ""))
-    needs = {id: [key.removeprefix(key_of("")) for key in made[id].get("depends_on", ())] for id in made}
+    keys = {id: [key.removeprefix(key_of("")) for key in made[id].get("depends_on", ())] for id in made}
+    needs = {id: [need for need in keys[id] if need in made] for id in made}
     ordered: dict[str, None] = {}
     for id in oldest:
         _visit(id, needs, ordered)

@@ -39,6 +39,8 @@ MOST_DEPENDENCIES = 1_000
 LONGEST_KEY = 255
 LARGEST = 2**63 - 1
 MOST_COMPARED = 2_000
+# Levels of a payload; every answer that holds one must still be able to carry it.
+DEEPEST = 100
 
 UTC_ZONE = ZoneInfo("UTC")
 
@@ -121,11 +123,24 @@ def write_payload(value: Any) -> str | None:
         return None
     try:
         written = _encode(value)
+        # Most have no more brackets than that, and need no closer look.
+        if written.count("[") + written.count("{") > DEEPEST and _depth(value) > DEEPEST:
+            raise RecursionError
     except RecursionError:
-        raise Mistake("the payload is nested too deeply", "make it flatter") from None
+        remedy = f"{DEEPEST} levels is the most: make it flatter"
+        raise Mistake("the payload is nested too deeply", remedy) from None
     except (TypeError, ValueError):
         raise Mistake("the payload is not JSON", "write numbers, texts, lists and objects") from None
     return readable(written, "the payload")
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects are inside each other, without going down as deep."""
+    depth, level = 0, [value]
+    while level := [held for held in level if isinstance(held, (dict, list, tuple))]:
+        depth += 1
+        level = [held for holder in level for held in (holder.values() if isinstance(holder, dict) else holder)]
+    return depth
 
 
 def unknown_agent(name: str, known: Iterable[str]) -> Unknown:

@@ -38,6 +38,8 @@ MOST_BYTES = 16_000_000
 SETTLED = 2.0
 # Seconds until what could not be dealt with is tried again.
 AGAIN = 10.0
+# Seconds after which a file that is still here should have been dealt with; a look is taken once a minute.
+OVERDUE = 300.0
 LONGEST_NAME = 200
 CHANGED = "it was written to after its tasks had been recorded: what was added since is in none of them"
 
@@ -84,7 +86,18 @@ class Drop:
             folder.mkdir(mode=0o700, exist_ok=True)
 
     def refused(self) -> int:
-        return sum(not name.endswith(WHY) for name in os.listdir(self.path / REFUSED))
+        try:
+            return sum(not name.endswith(WHY) for name in os.listdir(self.path / REFUSED))
+        except FileNotFoundError:
+            return 0
+
+    def waiting(self, now: float) -> list[str]:
+        """The names of files that have been here for longer than anybody needs to deal with them; `now` is what the
+        calendar says, in seconds since 1970."""
+        kept = [(name, self.path / name) for name in sorted(self._names())]
+        for folder in self._folders() if (self.path / TAKEN).is_dir() else ():
+            kept += [(name, self.path / TAKEN / folder / name) for name in os.listdir(self.path / TAKEN / folder)]
+        return [name for name, path in kept if now - _since(path, now) > OVERDUE]
 
     # ---- what is there
 
@@ -306,6 +319,14 @@ def _tasks(content: bytes) -> tuple[object, ...]:
 
 def _stamps(about: os.stat_result) -> Stamps:
     return Stamps(about.st_ino, about.st_mtime_ns, about.st_ctime_ns, about.st_size)
+
+
+def _since(path: Path, now: float) -> float:
+    """When it was moved or changed last; now, if it is gone."""
+    try:
+        return os.lstat(path).st_ctime
+    except FileNotFoundError:
+        return now
 
 
 def _told(error: OSError) -> str:

@@ -6,13 +6,15 @@ Law: a page costs what is on it, or what is open; what failed is found without w
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from wakeful.core.items import PRIORITY_RANKS, Item, State, read_priority
 from wakeful.store.base import SqlBase
 from wakeful.store.inboxes import items_of
 from wakeful.store.listing import LAST_ID, ids_of, page_of
-from wakeful.store.protocol import TaskFilter
+from wakeful.store.protocol import Attempt, TaskFilter
 from wakeful.store.recording import role_target
+from wakeful.store.rows import to_attempt
 from wakeful.store.session import Reading, Row
 
 # What did not go well, and what is open: each has an index of its own.
@@ -33,6 +35,12 @@ class Queues(SqlBase):
         asked = {**_asked(filter), "after": after, "before": LAST_ID if before is None else before, "limit": limit}
         found = {id for query, more in _ways(filter, before) for id in ids_of(reader.all(query, **asked, **more))}
         return list(items_of(reader, page_of(list(found), before, limit)).values())
+
+    def attempts_of(self, tasks: Sequence[int]) -> dict[int, list[Attempt]]:
+        found: dict[int, list[Attempt]] = {}
+        for row in self.session.reader().all("attempts_of", tasks=json.dumps(list(tasks))):
+            found.setdefault(row["item"], []).append(to_attempt(row))
+        return found
 
     def count_tasks(self, filter: TaskFilter) -> dict[str, int]:
         return _counted(self.session.reader(), filter)

@@ -91,6 +91,9 @@ class Readable(Protocol):
         """Of each of these items that was ever shown, the newest run that was shown it."""
 
     def attempts(self, task: int) -> list[Attempt]: ...
+    def attempts_of(self, tasks: Sequence[int]) -> dict[int, list[Attempt]]:
+        """The tries of each of these that has any, in one read."""
+
     def tasks(self, filter: TaskFilter, *, after: int = 0, before: int | None = None, limit: int = 100) -> list[Item]:
         """Oldest first after `after`; with `before`, the newest ones before it, newest first. `limit` counts what is
         found."""

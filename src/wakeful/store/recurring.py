@@ -22,7 +22,6 @@ from wakeful.store.recording import Recording
 from wakeful.store.rows import dump, from_micros, to_micros
 from wakeful.store.session import Row
 
-
 log = logging.getLogger("wakeful.store")
 
 

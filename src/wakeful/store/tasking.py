@@ -14,7 +14,7 @@ from datetime import datetime
 from wakeful.core.codec import encode
 from wakeful.core.errors import Mistake, Stale, Unknown
 from wakeful.core.events import EventKind
-from wakeful.core.items import TERMINAL, Item, Kind, State
+from wakeful.core.items import TERMINAL, Item, Kind, State, place
 from wakeful.store.depending import NEVER, REMOVED
 from wakeful.store.finishing import Finishing, still_open
 from wakeful.store.rows import to_attempt, to_item, to_micros
@@ -87,8 +87,11 @@ class Tasking(Finishing):
         )
 
     def _not_retried(self, item: Item) -> Mistake | None:
-        if item.state not in _RETRIED:
-            return Mistake(f"task {item.id} is {item.state}", "only dead, failed and blocked tasks can be retried")
+        put_off = item.state is State.pending and item.not_before is not None
+        if item.state not in _RETRIED and not put_off:
+            return Mistake(
+                f"task {item.id} is {item.state}", "only what is dead, failed, blocked or put off can be retried"
+            )
         if item.state in TERMINAL and (still := self._still_at(item)) is not None:
             return still
         for row in self.session.all("needed_by", item=item.id):
@@ -152,7 +155,7 @@ class Tasking(Finishing):
             self.void_run(row["run"], row["epoch"], now)
 
     def _renew_task(self, item: Item, now: datetime) -> None:
-        self.session.write("retry_task", item=item.id)
+        self.session.write("retry_task", item=item.id, place=to_micros(place(item.priority, now)))
         self.free_dependents([item.id])
 
     def _take_out(self, item: Item) -> dict[str, object]:

@@ -136,14 +136,18 @@ ORDER BY i.not_before, i.id LIMIT :limit;
 -- name: task_attempts
 SELECT item, run, started_at, ended_at, outcome, counted, exit_code, error, output FROM attempt WHERE item = :item ORDER BY run;
 
+-- name: attempts_of
+SELECT item, run, started_at, ended_at, outcome, counted, exit_code, error, output FROM attempt
+WHERE item = ANY (ARRAY(SELECT json_array_elements_text(:tasks::json)::bigint)) ORDER BY item, run;
+
 -- name: end_task
 UPDATE item SET state = :state, held_by = NULL, asked = NULL, error = :error, result = coalesce(:result, result),
     not_before = NULL, closed_at = :now
 WHERE id = :item;
 
 -- name: retry_task
--- What it waits for is counted anew: something may have been removed.
-UPDATE item SET state = 'pending', held_by = NULL, asked = NULL, error = NULL, closed_at = NULL, not_before = NULL, attempts = 0,
+-- What it waits for is counted anew: something may have been removed. It stands in line from now on.
+UPDATE item SET place = :place, state = 'pending', held_by = NULL, asked = NULL, error = NULL, closed_at = NULL, not_before = NULL, attempts = 0,
     waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
 WHERE id = :item;
 

@@ -1,7 +1,9 @@
 -- name: old_items
--- What is closed, unless its key still guards against a repetition or something open depends on it.
+-- What is closed, unless its key still guards against a repetition or something open depends on it. What is dead stays until
+-- somebody has seen it, and replays or discards it.
 SELECT i.id FROM item i
 WHERE i.closed_at IS NOT NULL AND i.closed_at < :before AND (i.dedupe IS NULL OR i.closed_at < :keys_before)
+    AND i.state <> 'dead_letter'
     AND NOT EXISTS (SELECT 1 FROM dependency d JOIN item o ON o.id = d.item WHERE d.needs = i.id AND o.closed_at IS NULL)
 ORDER BY i.closed_at LIMIT :limit;
 

@@ -133,14 +133,18 @@ ORDER BY i.not_before LIMIT :limit;
 -- name: task_attempts
 SELECT item, run, started_at, ended_at, outcome, counted, exit_code, error, output FROM attempt WHERE item = :item ORDER BY run;
 
+-- name: attempts_of
+SELECT item, run, started_at, ended_at, outcome, counted, exit_code, error, output FROM attempt
+WHERE item IN (SELECT value FROM json_each(:tasks)) ORDER BY item, run;
+
 -- name: end_task
 UPDATE item SET state = :state, held_by = NULL, asked = NULL, error = :error, result = coalesce(:result, result),
     not_before = NULL, closed_at = :now
 WHERE id = :item;
 
 -- name: retry_task
--- What it waits for is counted anew: something may have been removed.
-UPDATE item SET state = 'pending', held_by = NULL, asked = NULL, error = NULL, closed_at = NULL, not_before = NULL, attempts = 0,
+-- What it waits for is counted anew: something may have been removed. It stands in line from now on.
+UPDATE item SET place = :place, state = 'pending', held_by = NULL, asked = NULL, error = NULL, closed_at = NULL, not_before = NULL, attempts = 0,
     waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
 WHERE id = :item;
 
