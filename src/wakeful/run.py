@@ -232,10 +232,11 @@ class Run:
         """
         recorded = self._steps.get(name)
         if recorded is None:
-            self._tell_step(name, None)
-            recorded = as_json(function(*args, **kwargs), f"the result of step {name!r}")
-            self._tell_step(name, recorded)
-            self._steps[name] = recorded
+            recorded = self._tell_step(name, None)
+        if recorded is None:
+            result = as_json(function(*args, **kwargs), f"the result of step {name!r}")
+            recorded = self._tell_step(name, result) or result
+        self._steps[name] = recorded
         value: T = json.loads(recorded)
         return value
 
@@ -251,8 +252,10 @@ class Run:
             return f"wakeful:beat:{self.agent}:{self._part('run').get('beat') or 0}:{name}"
         raise Mistake("a step of an inbox run has no key", "make one of your own, from the messages")
 
-    def _tell_step(self, name: str, result: str | None) -> None:
-        self._request({"verb": "step", "name": name, "result": result})
+    def _tell_step(self, name: str, result: str | None) -> str | None:
+        """What is recorded now."""
+        recorded: str | None = self._request({"verb": "step", "name": name, "result": result}).get("recorded")
+        return recorded
 
     def send(
         self,

@@ -71,9 +71,7 @@ def test_an_engine_takes_it_over_as_well(served, office, file):
 
 def test_a_dry_run_records_nothing(office, file):
     result = wakeful("import", str(file), "--agent", "wren", "--dry-run")
-    assert result.output == (
-        "4 tasks would be recorded, unless they are here already: 1 completed, 1 dead_letter, 2 pending\n"
-    )
+    assert result.output == (f"4 tasks would be taken over from {file}: 1 completed, 1 dead_letter, 2 pending\n")
     assert tasks(office) == {}
 
 
@@ -160,25 +158,28 @@ def test_an_empty_queue_is_no_mistake(office, file):
     assert (result.exit_code, result.output) == (0, f"there are no tasks in {file}\n")
 
 
-def changed(office, file):
-    wakeful("import", str(file), "--agent", "wren")
-    before = tasks(office)
-    told = {**TASKS, "a": {"title": "something else"}, "e": {"title": "fifth", "dependsOn": ["a"]}}
+def changed(file):
+    answer = json.loads(wakeful("import", str(file), "--agent", "wren", "--json").output)
+    before = {row["from"]: row["id"] for row in answer["items"]}
+    told = {**TASKS, "a": {**TASKS["a"], "title": "something else"}, "e": {"title": "fifth", "dependsOn": ["a"]}}
     file.write_text(json.dumps({"version": 2, "tasks": told}))
     result = wakeful("import", str(file), "--agent", "wren")
     assert result.exit_code == 0, result.output
     assert "; 4 of them were here already" in result.output
     assert result.output.splitlines()[1] == "changed in the file since they were imported, and left here as they are: a"
-    after = tasks(office)
-    assert (after.pop("e").subject, after) == ("fifth", before)
+    answer = json.loads(wakeful("import", str(file), "--agent", "wren", "--json").output)
+    after = {row["from"]: row["id"] for row in answer["items"]}
+    assert json.loads(wakeful("task", "show", str(after.pop("e")), "--json").output)["title"] == "fifth"
+    assert json.loads(wakeful("task", "show", str(after["a"]), "--json").output)["title"] == "first"
+    assert (after, answer["changed"]) == (before, ["a"])
 
 
 def test_an_entry_that_was_changed_since_is_named_and_holds_up_no_other(office, file):
-    changed(office, file)
+    changed(file)
 
 
-def test_an_engine_says_the_same_of_an_entry_that_was_changed(served, office, file):
-    changed(office, file)
+def test_an_engine_says_the_same_of_an_entry_that_was_changed(served, file):
+    changed(file)
 
 
 def test_what_was_imported_before_from_another_file_can_be_depended_on_and_what_is_nowhere_is_named(office, file):
@@ -194,6 +195,32 @@ def test_what_was_imported_before_from_another_file_can_be_depended_on_and_what_
     with office.store() as store:
         assert [need for need, _ in store.dependencies(found["x"].id)] == [found["a"].id, found["b"].id]
     assert found["x"].waits_for == 1
+
+
+def test_another_queue_with_the_same_ids_is_refused_whole_and_taken_over_with_a_prefix(office, file):
+    wakeful("import", str(file), "--agent", "wren")
+    before = tasks(office)
+    file.write_text(json.dumps({"tasks": {"b": {"title": "pay the rent"}, "z": {"title": "z", "dependsOn": ["b"]}}}))
+    result = wakeful("import", str(file), "--agent", "wren")
+    assert result.exit_code == 1
+    assert "b is 'pay the rent', and here it is task 2, 'second'; nothing was recorded" in result.output
+    assert "--prefix" in result.output
+    assert tasks(office) == before
+    for known in (0, 2):
+        result = wakeful("import", str(file), "--agent", "wren", "--prefix", "home", "--json")
+        assert (result.exit_code, json.loads(result.output)["known"]) == (0, known)
+    found = tasks(office)
+    assert len(found) == 6
+    with office.store() as store:
+        assert [need for need, _ in store.dependencies(found["home:z"].id)] == [found["home:b"].id]
+
+
+def test_entries_without_an_id_are_known_by_what_they_say(office, file):
+    for titles, recorded in ((["a", "b", "a"], 3), (["b", "a", "a"], 0), (["rent", "cat"], 2), (["b"], 0)):
+        file.write_text(json.dumps({"tasks": [{"title": title} for title in titles]}))
+        answer = json.loads(wakeful("import", str(file), "--agent", "wren", "--json").output)
+        assert (answer["recorded"], answer["changed"]) == (recorded, [])
+    assert sorted(item.subject for item in tasks(office).values()) == ["a", "a", "b", "cat", "rent"]
 
 
 def test_a_pipe_that_nobody_writes_to_is_not_waited_for(office):

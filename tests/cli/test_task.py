@@ -45,7 +45,7 @@ def test_a_task_has_all_that_was_said_of_it(desk):
     )
     assert (told_of["description"], told_of["payload"], told_of["tags"]) == ("read it", {"page": 3}, ["a", "b"])
     assert (told_of["priority"], told_of["timeout"], told_of["max_retries"]) == ("urgent", "1m30s", 2)
-    assert (told_of["message_id"], told_of["key"]) == ("order-2", "doc")
+    assert (told_of["key"], told_of["message_id"], told_of["causal_key"]) == ("order-2", "order-2", "doc")
     assert told_of["depends_on"] == [{"id": first, "state": "pending"}]
     assert told("task", "show", "--key", "order-2")["id"] == told_of["id"]
     shown = wakeful("task", "show", str(told_of["id"])).stdout

@@ -67,7 +67,9 @@ def test_a_handler_and_a_process_see_the_same_steps(desk):
     desk.declare("wren")
     task, order = at_task(desk)
     told = {"verb": "step", "name": "fetch", "result": '{"a": 1}', "task": task}
-    assert desk.runner.run(answer(desk.control, order.run.id, told)) == {}
+    assert desk.runner.run(answer(desk.control, order.run.id, told)) == {"recorded": '{"a": 1}'}
+    begun = {**told, "result": None}
+    assert desk.runner.run(answer(desk.control, order.run.id, begun)) == {"recorded": '{"a": 1}'}
     assert recorded(desk, caller_of(order)) == {"fetch": {"a": 1}}
     long = {**told, "name": "long", "result": '"' + "x" * LONGEST_RESULT + '"'}
     assert "more than 1 MB" in desk.runner.run(answer(desk.control, order.run.id, long))["error"]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from wakeful.core.errors import Mistake
-from wakeful.core.foreign import Whose, read_queue
+from wakeful.core.foreign import Whose, needed_elsewhere, read_queue
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 HERE = Whose(frozenset({"wren", "moss"}), agent="wren")
@@ -89,7 +89,7 @@ def test_what_was_completed_keeps_its_result_and_waits_for_nothing():
 @pytest.mark.parametrize(
     "tasks",
     [
-        [{"id": "a", "title": "A"}, {"description": "second\n"}],
+        [{"id": "a", "title": "A"}, {"id": 2, "description": "second\n"}],
         {"a": {"title": "A"}, "2": {"description": "second\n"}},
     ],
 )
@@ -104,6 +104,23 @@ def test_the_first_version_has_a_list_or_a_mapping_and_what_is_missing_has_its_d
             "past": {"state": "pending", "attempts": 0},
         },
     }
+
+
+def test_an_entry_of_a_list_without_an_id_is_known_by_what_it_says_wherever_it_stands_and_whatever_becomes_of_it():
+    first, second = {"title": "A", "createdAt": "2026-01-01"}, {"title": "A"}
+    keys = {id: fields["key"] for id, fields in read({"tasks": [first, second, second]}).items()}
+    assert len(set(keys.values())) == 3
+    again = read({"tasks": [{"title": "B"}, {**second, "status": "failed"}, first, second]})
+    assert {again[id]["key"] for id in ("2", "3", "4")} == set(keys.values())
+    assert read({"tasks": [second, {"title": "C", "dependsOn": [1]}]})["2"]["depends_on"] == [keys["2"]]
+
+
+def test_the_queue_that_an_id_belongs_to_may_be_told():
+    told = queue(a={"title": "x"}, b={"title": "y", "dependsOn": ["a", "old"]})
+    whose = Whose(frozenset({"wren"}), "wren", known=frozenset({"old"}), prefix="home")
+    fields = read(told, whose)["b"]
+    assert (fields["key"], fields["depends_on"]) == ("import:home:b", ["import:home:a", "import:home:old"])
+    assert needed_elsewhere(told) == ["old"]
 
 
 def test_a_task_without_any_words_is_called_by_its_id():

@@ -123,14 +123,14 @@ def test_a_payload_that_is_too_deep_is_a_mistake():
         write_payload(deep)
 
 
-@pytest.mark.parametrize("inside", [lambda value: [1, value], lambda value: {"a": value, "b": {}}])
+@pytest.mark.parametrize("inside", [lambda value: [1, value], lambda value: {"a": value, "b": 1}])
 def test_a_payload_has_at_most_a_hundred_levels_however_wide_it_is(inside):
     value = 1
     for _ in range(100):
         value = inside(value)
     assert write_payload(value)
     assert write_payload([[]] * 1_000)
-    with pytest.raises(Mistake, match="nested too deeply .100 levels is the most"):
+    with pytest.raises(Mistake, match="nested too deeply"):
         write_payload(inside(value))
 
 

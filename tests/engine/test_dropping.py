@@ -159,7 +159,7 @@ async def test_the_same_file_again_is_the_same_work_again_unless_its_tasks_have_
         (b"\xff\xfe{}", "not UTF-8"),
         ("", "the file is empty"),
         ("[" * 100_000, "nested too deeply"),
-        (f'{{"title": "x", "agent": "wren", "payload": {"[" * 950 + "]" * 950}}}', "the payload is nested too deeply"),
+        (f'{{"title": "x", "agent": "wren", "payload": {"[" * 500 + "]" * 500}}}', "the payload is nested too deeply"),
         (" " * 1_000_001, "1,000,001 bytes, and a file may have 1,000,000"),
     ],
 )

@@ -1,6 +1,7 @@
 """Recurring tasks: each instant of a schedule gives one task, whoever looks and however often."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -143,6 +144,18 @@ async def test_one_that_cannot_recur_goes_on_with_its_next_instant_and_the_other
         ("schedule:mend", "02"),
         ("schedule:sweep", "02"),
     ]
+
+
+@lived
+async def test_a_schedule_that_a_blocked_task_silences_says_so(stage, caplog):
+    stage.declare(WREN, task())
+    stage.script = lambda order: Plan(duration=MINUTE, ending=replace(failed("no key"), error_class="config"))
+    await stage.up()
+    await stage.hours(2.5)
+    (item,) = tasks(stage)
+    assert item.state is State.blocked
+    said = [record.getMessage() for record in caplog.records if "does not recur" in record.getMessage()]
+    assert said == [f"sweep does not recur at 2026-03-02 02:00:00+00:00: task {item.id} of it is blocked"]
 
 
 @lived

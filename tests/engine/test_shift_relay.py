@@ -2,19 +2,21 @@
 
 import pytest
 
-from tests.engine.stage import MINUTE, SECOND, heading, lived
+from tests.engine.stage import SECOND, heading, lived
 from wakeful.core.items import Kind, NewItem, State
 from wakeful.core.runs import TaskEnd
-from wakeful.core.wakes import FLEET, Pause
+from wakeful.core.wakes import FLEET, Cause, Pause, Subject, Wake
 from wakeful.testing.runner import Plan, done
 
+# Of 70 tasks, at so long each shift.
+SIZES = [4, 10, 26, 30]
 MOSS = heading("moss", handler="deeds:do", tasks="desk")
 
 
 def work(order):
-    """Every task ends with its shift, a minute after it began."""
-    ends = tuple((MINUTE - SECOND, TaskEnd(task=task.id, ending=done())) for task in order.tasks)
-    return Plan(duration=MINUTE, ending=done(), tasks=ends)
+    """Every task ends with its shift, soon after it began: each shift takes more than the last one did."""
+    ends = tuple((SECOND * 0.7, TaskEnd(task=task.id, ending=done())) for task in order.tasks)
+    return Plan(duration=SECOND * 0.75, ending=done(), tasks=ends)
 
 
 def queue(stage, count=70):
@@ -32,7 +34,7 @@ async def test_the_next_shift_begins_at_the_instant_and_in_the_write_that_ends_t
     stage.declare(MOSS)
     tasks = queue(stage)
     await stage.up()
-    await stage.until(30)
+    await stage.until(0.5)
     writes, seen = [], []
 
     async def after(number):
@@ -40,15 +42,15 @@ async def test_the_next_shift_begins_at_the_instant_and_in_the_write_that_ends_t
         seen.append((len(stage.store.runs(open=True)), len(runs(stage))))
 
     stage.access.after = after
-    await stage.until(65)
+    await stage.until(0.8)
     # One write for the tasks that ended before their shift did, and one for its end and all that follows.
     assert seen[:2] == [(1, 1), (1, 2)]
     first, second = runs(stage)
     assert second.started_at == first.ended_at
     await stage.minutes(3)
-    assert [len(run.tasks) for run in runs(stage)] == [32, 32, 6]
+    assert [len(run.tasks) for run in runs(stage)] == SIZES
     assert {stage.store.item(task).state for task in tasks} == {State.completed}
-    assert len({seen.run for seen in stage.seen}) == 3
+    assert len({seen.run for seen in stage.seen}) == len(SIZES)
 
 
 @lived
@@ -57,7 +59,7 @@ async def test_what_follows_a_shift_is_admitted_by_the_same_guards(stage):
     stage.declare(MOSS)
     queue(stage)
     await stage.up()
-    await stage.until(30)
+    await stage.until(0.5)
     stage.store.pause(Pause(scope=FLEET, owner="operator", reason="", since=stage.now), stage.now)
     await stage.minutes(5)
     assert [run.outcome for run in runs(stage)] == ["done"]
@@ -69,7 +71,7 @@ async def test_an_engine_that_drains_begins_nothing_after_a_shift(stage):
     stage.declare(MOSS)
     queue(stage)
     await stage.up()
-    await stage.until(30)
+    await stage.until(0.5)
     await stage.down(drain=True)
     assert [run.outcome for run in runs(stage)] == ["done"]
 
@@ -81,15 +83,28 @@ async def test_a_shift_ends_although_what_should_follow_it_cannot_be_decided(sta
     stage.declare(MOSS)
     tasks = queue(stage)
     await stage.up()
-    await stage.until(30)
+    await stage.until(0.5)
 
     def broken(*arguments, **named):
         raise RuntimeError("out of order")
 
     monkeypatch.setattr(stage.store, verb, broken)
-    await stage.until(61)
+    await stage.until(0.8)
     assert runs(stage)[0].outcome == "done"
-    assert {stage.store.item(task).state for task in tasks[:32]} == {State.completed}
+    assert {stage.store.item(task).state for task in tasks[:4]} == {State.completed}
     monkeypatch.undo()
     await stage.minutes(5)
-    assert [len(run.tasks) for run in runs(stage)] == [32, 32, 6]
+    assert [len(run.tasks) for run in runs(stage)] == SIZES
+
+
+@lived
+async def test_whoever_wakes_a_busy_handler_comes_after_the_shift_and_before_the_rest_of_the_queue(stage):
+    stage.script = work
+    stage.declare(MOSS)
+    queue(stage)
+    await stage.up()
+    await stage.until(0.5)
+    asked = Wake(agent="moss", cause=Cause.operator, subject=Subject.inbox, requested_at=stage.now)
+    stage.store.ask([asked], stage.now)
+    await stage.minutes(5)
+    assert [(run.subject, len(run.tasks)) for run in runs(stage)][:3] == [("task", 4), ("inbox", 0), ("task", 10)]

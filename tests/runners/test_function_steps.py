@@ -143,6 +143,13 @@ def test_a_handler_can_be_tried_without_an_engine():
     assert repr(run) == "<Run 0 of moss: task 7>"
 
 
+def test_a_step_that_a_process_of_the_same_run_has_recorded_is_not_taken_again():
+    run = Run({}, {"id": 7}, lambda request: {"recorded": '"by a process"'})
+    assert run.step("pay", lambda: 1 / 0) == "by a process"
+    late = Run({}, {"id": 7}, lambda request: {"recorded": None if request["result"] is None else '"first"'})
+    assert late.step("pay", lambda: "second") == late.step("pay", lambda: "third") == "first"
+
+
 def test_a_step_of_a_beat_has_the_key_of_that_beat_and_one_of_an_inbox_run_has_none():
     beat = Run.for_test(agent={"name": "moss"}, run={"subject": "beat", "beat": 7})
     assert beat.key("x") == "wakeful:beat:moss:7:x"

@@ -226,7 +226,13 @@ def summary(told: Row) -> str:
         text = f"{done:,} tasks are {_THEN[told['change']]}"
     if not left:
         return text
-    each = ", ".join(f"{row['id']} is {one_line(row['state'] or 'not there')}" for row in left[:MOST_TOLD])
+    each = ", ".join(_left(row) for row in left[:MOST_TOLD])
     rest = ", …" if len(left) > MOST_TOLD else ""
     were = "was" if len(left) == 1 else "were"
     return f"{text if done else 'nothing was changed'}; {len(left):,} {were} not: {each}{rest}"
+
+
+def _left(row: Row) -> str:
+    """Of what is blocked, also why: that may be what has to be changed first."""
+    why = f" ({one_line(row['why'])})" if row.get("why") and row["state"] == "blocked" else ""
+    return f"{row['id']} is {one_line(row['state'] or 'not there')}{why}"

@@ -61,9 +61,13 @@ class ToStore:
         return bool(self._complete(self._control.access.read(self._control.nodes_up)))
 
     def ask(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        from wakeful.cli.exchange import must_be_short
         from wakeful.control.callers import OPERATOR
+        from wakeful.control.operations import OPERATIONS
 
         given = {key: value for key, value in parameters.items() if value is not None}
+        if OPERATIONS[operation].method != "GET":
+            must_be_short(len(json.dumps(given, ensure_ascii=False).encode("utf-8", "surrogatepass")))
         answer: dict[str, Any] = self._complete(getattr(self._control, operation)(OPERATOR, **given))
         return answer
 

@@ -21,7 +21,7 @@ from wakeful.cli.complaints import Complaint
 from wakeful.cli.connection import connect, is_held, store_of, written_url
 from wakeful.cli.output import one_line
 from wakeful.cli.place import Place
-from wakeful.cli.standings import outages
+from wakeful.cli.standings import outages, untaken_words
 from wakeful.cli.words import counted, lasting
 from wakeful.core.errors import Mistake
 
@@ -227,6 +227,19 @@ def drop(place: Place) -> Found:
     return Level.ok, f"nothing is left in {folder.path}"
 
 
+def tasks(place: Place) -> Found:
+    """Whether somebody is there for what is open."""
+    from wakeful.belongings import SQLITE
+
+    if store_of(place) == SQLITE and not os.path.exists(place.path("wakeful.db")):
+        return Level.ok, "there are none yet"
+    with connect(place) as connection:
+        waiting = connection.ask("status").get("untaken") or []
+    if not waiting:
+        return Level.ok, "somebody is there for each that is open"
+    return Level.warn, untaken_words(waiting), "give somebody the role (TASKS), or cancel them: wakeful task cancel"
+
+
 def fleet(place: Place) -> Found:
     from wakeful.fleet.load import find_fleet, load_fleet
 
@@ -281,6 +294,7 @@ LOOKS: tuple[tuple[str, Callable[[Place], Found]], ...] = (
     ("engine", engine),
     ("sources", sources),
     ("drop", drop),
+    ("tasks", tasks),
     ("fleet", fleet),
     ("clock", clock),
     ("inotify", inotify),

@@ -3,6 +3,7 @@
 Laws:
 - A file that cannot be read, or understood to its last entry, exits 2, and nothing of it is recorded.
 - Taken over again, it gives the same tasks: what was recorded before is found, and what has become of it here stays.
+- Where another task is here under an entry's id, nothing is recorded: what depends on it would depend on a stranger.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from wakeful.cli.connection import Connection, connect
 from wakeful.cli.output import one_line, say, say_json
 from wakeful.cli.place import Place, as_json, outside_run, placed
 from wakeful.cli.words import counted
-from wakeful.core.errors import Conflict, Mistake, Unknown, WakefulError
+from wakeful.core.errors import Mistake, Unknown
 
 if TYPE_CHECKING:
     from wakeful.core.foreign import Entry, Whose
@@ -39,23 +40,33 @@ MOST_NAMED = 10
 @click.argument("file")
 @click.option("--agent", metavar="AGENT", help="Who gets the tasks that name nobody who is here.")
 @click.option("--role", metavar="ROLE", help="The role that gets them.")
+@click.option("--prefix", metavar="NAME", default="", help="What tells the ids of this queue from those of another.")
 @click.option("--dry-run", is_flag=True, help="Say what would be recorded, and record nothing.")
 @as_json
 @placed
-def import_tasks(place: Place, file: str, agent: str | None, role: str | None, dry_run: bool, as_json: bool) -> None:
+def import_tasks(
+    place: Place, file: str, agent: str | None, role: str | None, prefix: str, dry_run: bool, as_json: bool
+) -> None:
     """Take over the tasks of FILE: a tasks.json of version 1 or 2; - reads it from stdin."""
-    from wakeful.core.foreign import Whose, needed_elsewhere, read_queue
+    from wakeful.core.foreign import Whose, key_of, needed_elsewhere, read_queue
 
     outside_run(place, "to import a queue")
     if agent is not None and role is not None:
         raise Complaint("found both --agent and --role", "say one of them", BAD)
     told = _read(file)
     with connect(place) as connection:
-        whose = Whose(_agents(connection), agent, role)
+        whose = Whose(_agents(connection), agent, role, prefix=prefix)
         _refuse_unknown(whose)
-        whose = replace(whose, known=frozenset(id for id in needed_elsewhere(told) if _found(connection, id)))
+        before = (id for id in needed_elsewhere(told) if _found(connection, key_of(id, prefix)) is not None)
+        whose = replace(whose, known=frozenset(before))
         entries = read_queue(told, whose, datetime.now(UTC))
-        rows = _dry(entries) if dry_run else _recorded(connection, entries, quiet=as_json)
+        here = _here(connection, entries, quiet=as_json)
+        _refuse_others(entries, here)
+        fresh = [entry for entry in entries if entry.id not in here]
+        made = _dry(fresh) if dry_run else _recorded(connection, fresh, quiet=as_json)
+    rows = made + [
+        {"from": id, "id": known["id"], "state": known["state"], "duplicate": True} for id, known in here.items()
+    ]
     answer = {
         "file": file,
         "dry_run": dry_run,
@@ -63,7 +74,7 @@ def import_tasks(place: Place, file: str, agent: str | None, role: str | None, d
         "recorded": sum(not row["duplicate"] for row in rows),
         "known": sum(row["duplicate"] for row in rows),
         "states": dict(Counter(row["state"] for row in rows)),
-        "changed": [row["from"] for row in rows if row["changed"]],
+        "changed": [entry.id for entry in entries if entry.id in here and _changed(entry, here[entry.id])],
         "lacking": {entry.id: entry.lacks for entry in entries if entry.lacks is not None},
         "items": rows,
     }
@@ -110,6 +121,62 @@ def _refuse_unknown(whose: Whose) -> None:
         raise Mistake(str(unknown_agent(whose.agent, whose.agents)))
 
 
+def _here(connection: Connection, entries: list[Entry], *, quiet: bool) -> dict[str, dict[str, Any]]:
+    """The tasks that entries became when they were imported before."""
+    if not connection.ask("count_tasks")["total"]:
+        return {}
+    found = {}
+    with bar("look", len(entries), quiet) as step:
+        for entry in entries:
+            row = _found(connection, entry.fields["key"])
+            if row is not None:
+                found[entry.id] = row
+            step(1)
+    return found
+
+
+def _found(connection: Connection, key: str) -> dict[str, Any] | None:
+    try:
+        return connection.ask("keyed_task", message_id=key)
+    except (Unknown, Mistake):
+        return None
+    except Complaint as refused:
+        if refused.exit_code not in (REFUSED, BAD):
+            raise
+        return None
+
+
+def _refuse_others(entries: list[Entry], here: dict[str, dict[str, Any]]) -> None:
+    """Under the same id there may be another task: of another queue, most likely."""
+    others = [entry for entry in entries if entry.id in here and not _same(entry, here[entry.id])]
+    if others:
+        first = others[0]
+        title, known = one_line(first.fields["title"], 60), here[first.id]
+        raise Complaint(
+            f"{counted(len(others), 'task')} of the file are others than those imported before under their ids: "
+            f"{first.id} is {title!r}, and here it is task {known['id']}, {one_line(known['title'], 60)!r}; "
+            "nothing was recorded",
+            "another queue gets keys of its own with --prefix NAME",
+        )
+
+
+def _same(entry: Entry, known: dict[str, Any]) -> bool:
+    """Whether it may be the task that was imported under its key, though somebody gave it another title since."""
+    if entry.fields["title"] == known["title"]:
+        return True
+    created = entry.fields["past"].get("created_at")
+    return created is not None and datetime.fromisoformat(created) == datetime.fromisoformat(known["created_at"])
+
+
+def _changed(entry: Entry, known: dict[str, Any]) -> bool:
+    from wakeful.core.items import Priority, read_priority
+
+    fields = entry.fields
+    priority = read_priority(fields.get("priority", Priority.normal.value)).value
+    told = (fields["title"], fields.get("description", ""), priority)
+    return told != (known["title"], known["description"], known["priority"])
+
+
 def _dry(entries: list[Entry]) -> list[dict[str, Any]]:
     from wakeful.core.foreign import LIVE
 
@@ -117,64 +184,18 @@ def _dry(entries: list[Entry]) -> list[dict[str, Any]]:
         past = str(entry.fields["past"]["state"])
         return "pending" if past in list(LIVE) else past
 
-    return [
-        {"from": entry.id, "id": None, "state": state(entry), "duplicate": False, "changed": False} for entry in entries
-    ]
+    return [{"from": entry.id, "id": None, "state": state(entry), "duplicate": False} for entry in entries]
 
 
 def _recorded(connection: Connection, entries: list[Entry], *, quiet: bool) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     with bar("import", len(entries), quiet) as step:
         for part in _parts(entries):
-            rows += _added(connection, part)
+            answer = connection.ask("add_tasks", tasks=[entry.fields for entry in part])
+            for entry, row in zip(part, answer["items"], strict=True):
+                rows.append({"from": entry.id, **{name: row[name] for name in ("id", "state", "duplicate")}})
             step(len(part))
     return rows
-
-
-def _added(connection: Connection, part: list[Entry]) -> list[dict[str, Any]]:
-    try:
-        return _add(connection, part)
-    except (Conflict, Complaint) as refused:
-        known = {} if _code(refused) != REFUSED else {entry.id: _found(connection, entry.id) for entry in part}
-        if not any(known.values()):
-            raise
-    # Somebody has changed an entry since it was imported: what is here stays, and the others go on.
-    fresh = [entry for entry in part if not known[entry.id]]
-    rows = {row["from"]: row for row in (_add(connection, fresh) if fresh else [])}
-    return [rows.get(entry.id) or _again(connection, entry, known[entry.id]) for entry in part]
-
-
-def _again(connection: Connection, entry: Entry, known: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return _add(connection, [entry])[0]
-    except (Conflict, Complaint) as refused:
-        if _code(refused) != REFUSED:
-            raise
-        return {"from": entry.id, "id": known["id"], "state": known["state"], "duplicate": True, "changed": True}
-
-
-def _add(connection: Connection, part: list[Entry]) -> list[dict[str, Any]]:
-    answer = connection.ask("add_tasks", tasks=[entry.fields for entry in part])
-    return [
-        {"from": entry.id, **{name: row[name] for name in ("id", "state", "duplicate")}, "changed": False}
-        for entry, row in zip(part, answer["items"], strict=True)
-    ]
-
-
-def _found(connection: Connection, id: str) -> dict[str, Any]:
-    """The task that an entry became when it was imported before; nothing where it was not."""
-    from wakeful.core.foreign import key_of
-
-    try:
-        return connection.ask("keyed_task", message_id=key_of(id))
-    except (WakefulError, Complaint) as refused:
-        if isinstance(refused, (Unknown, Mistake)) or _code(refused) in (REFUSED, BAD):
-            return {}
-        raise
-
-
-def _code(refused: Exception) -> int:
-    return refused.exit_code if isinstance(refused, Complaint) else REFUSED
 
 
 def _parts(entries: list[Entry]) -> Iterator[list[Entry]]:
@@ -195,11 +216,13 @@ def _summary(answer: dict[str, Any]) -> str:
     if not answer["tasks"]:
         return f"there are no tasks in {answer['file']}"
     states = ", ".join(f"{number:,} {state}" for state, number in sorted(answer["states"].items()))
-    if answer["dry_run"]:
-        said = f"{counted(answer['tasks'], 'task')} would be recorded, unless they are here already: {states}"
-    else:
-        known = f"; {answer['known']:,} of them were here already" if answer["known"] else ""
-        said = f"{counted(answer['tasks'], 'task')} from {answer['file']}: {states}{known}"
+    known = (
+        f"; {answer['known']:,} of them {'are' if answer['dry_run'] else 'were'} here already"
+        if answer["known"]
+        else ""
+    )
+    whence = "would be taken over from" if answer["dry_run"] else "from"
+    said = f"{counted(answer['tasks'], 'task')} {whence} {answer['file']}: {states}{known}"
     if answer["changed"]:
         said += (
             f"\nchanged in the file since they were imported, and left here as they are: {_named(answer['changed'])}"

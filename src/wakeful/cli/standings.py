@@ -96,6 +96,22 @@ def outages(rows: list[Row], shared: bool, now: datetime) -> list[Line]:
     return [[Span(line, "bold red")] for line in told]
 
 
+def untaken(rows: list[Row]) -> list[Line]:
+    """Open tasks that wait for somebody who is not there."""
+    return [[Span(untaken_words(rows), "yellow")]] if rows else []
+
+
+def untaken_words(rows: list[Row]) -> str:
+    """`5 open tasks that nobody can take: 3 for role ghosts, 2 for moss`."""
+    told = [f"{row['tasks']:,} for {_whose(row)}" for row in rows[:MOST_OUTAGES]]
+    told += ["…"] if len(rows) > MOST_OUTAGES else []
+    return f"{counted(sum(row['tasks'] for row in rows), 'open task')} that nobody can take: {', '.join(told)}"
+
+
+def _whose(row: Row) -> str:
+    return one_line(row["agent"] or f"role {row['role']}")
+
+
 def _outage(row: Row, shared: bool, now: datetime) -> str:
     told = f"{one_line(row['agent'])}: {one_line(row['source'])}: {one_line(row['outage'], 400)}"
     told += f", for {lasting(now - read_time(row['since']))}" if row["since"] else ""

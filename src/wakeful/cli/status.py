@@ -16,7 +16,7 @@ from wakeful.cli.complaints import BAD, Complaint
 from wakeful.cli.connection import connect
 from wakeful.cli.output import Line, Span, one_line, say_json, say_lines
 from wakeful.cli.place import Place, as_json, placed
-from wakeful.cli.standings import banner, header, lines_of, outages
+from wakeful.cli.standings import banner, header, lines_of, outages, untaken
 from wakeful.cli.words import spent_words
 
 PAGE = 1_000
@@ -68,6 +68,7 @@ def _lines(answer: Row, now: datetime) -> list[Line]:
         return [*above, *lines_of([answer], under_way, now), *([[Span(spent)]] if spent else [])]
     lines = [*header(answer, now), *banner(answer["pauses"], now)]
     lines += outages(answer.get("outages") or [], answer.get("shared", False), now)
+    lines += untaken(answer.get("untaken") or [])
     lines += [[Span(one_line(said, 400), "yellow")] for said in answer.get("diagnostics") or []]
     if not answer["agents"]:
         lines.append([Span("no agents yet: they are taken up from the fleet file by wakeful up")])

@@ -92,10 +92,13 @@ def _known(place: Place, name: str, task: int | None) -> Row | None:
 
 
 def _take(place: Place, name: str, command: tuple[str, ...], task: int | None, *, again: bool, as_json: bool) -> None:
-    about = _ask(place, "save_step", name=name, begun=True, task=task)["task"]
-    code, output = _run(
-        command, name, {"WAKEFUL_STEP_KEY": _key(name, about), "WAKEFUL_STEP_BEGUN": "1" if again else ""}
-    )
+    begun = _ask(place, "save_step", name=name, begun=True, task=task)
+    if begun["recorded"]:
+        # By somebody else in this run, since we looked.
+        _print(begun, as_json)
+        return
+    key = _key(name, begun["task"])
+    code, output = _run(command, name, {"WAKEFUL_STEP_KEY": key, "WAKEFUL_STEP_BEGUN": "1" if again else ""})
     if code:
         sys.stdout.buffer.write(output)
         sys.stdout.flush()

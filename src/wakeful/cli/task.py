@@ -60,6 +60,12 @@ def add(place: Place, title: str, as_json: bool, description: str, payload: str 
     if as_json:
         say_json(answer)
         return
+    _say_added(answer)
+    if answer.get("warning") and answer["state"] == "pending":
+        say(one_line(answer["warning"], 400), to_stderr=True)
+
+
+def _say_added(answer: Row) -> None:
     if answer["duplicate"]:
         say(f"task {answer['id']} was recorded before under this key; it is {one_line(answer['state'])}")
     elif answer["state"] == "blocked":

@@ -18,10 +18,7 @@ LINES = 5
 # In these the error is the reason that somebody gave, or that we did.
 _SAID = ("blocked", "cancelled")
 SHADES = {"completed": "green", "dead_letter": "red", "failed": "red", "blocked": "yellow", "in_progress": "cyan"}
-_ADVICE = {
-    "dead_letter": "to try it again: wakeful dead replay {id}; to take it away: wakeful dead discard {id}",
-    "blocked": "to let it go on: wakeful task retry {id}",
-}
+_NEEDS = "depends on task "
 
 
 def listed_tasks(rows: list[Row], now: datetime, *, dead: bool = False) -> None:
@@ -45,7 +42,7 @@ def listed_tasks(rows: list[Row], now: datetime, *, dead: bool = False) -> None:
         ]
         draw(table(("task", "for", "attempts", "died", "error", "title"), told, right=("task", "attempts")))
         return
-    heads = ("task", "state", "for", "priority", "attempts", "created", "title")
+    heads = ("task", "state", "for", "priority", "attempts", "created", "waits for", "title")
     cells = [
         (
             str(row["id"]),
@@ -54,6 +51,7 @@ def listed_tasks(rows: list[Row], now: datetime, *, dead: bool = False) -> None:
             row["priority"],
             str(len(row["attempts"])),
             clock(row["created_at"], now),
+            _waits(row),
             row["title"],
         )
         for row in rows
@@ -69,6 +67,11 @@ def going_on(command: str, wanted: Row, limit: int, before: int | None, last: in
             asked += [f"--{name.replace('_', '-')}", one_line(each)]
     asked += ["-n", str(limit)] if limit != PAGE else []
     return shlex.join([*asked, "--before" if before else "--after", str(last)])
+
+
+def _waits(row: Row) -> str:
+    """What it waits for, in short."""
+    return one_line((row.get("waiting_for") or "").partition(":")[0], 40)
 
 
 def whose(row: Row) -> str:
@@ -93,11 +96,29 @@ def told_task(row: Row, now: datetime) -> list[str]:
         lines.append(f"steps: {each}")
     if row["result"] is not None:
         lines.append(f"result: {one_line(row['result'], 2_000)}")
+    if row.get("waiting_for") and row["state"] != "blocked":
+        lines.append(f"waits for {one_line(row['waiting_for'], 2_000)}")
     if row["error"] and row["state"] != "completed":
         lines.append(f"{'why' if row['state'] in _SAID else 'last error'}: {one_line(row['error'], 2_000)}")
-    if row["state"] in _ADVICE:
-        lines.append(_ADVICE[row["state"]].format(id=row["id"]))
-    return lines
+    advice = _advice(row)
+    return [*lines, advice] if advice else lines
+
+
+def _advice(row: Row) -> str | None:
+    """What a person can do about one that does not go on by itself."""
+    id, error = row["id"], row["error"] or ""
+    if row["state"] == "dead_letter":
+        return f"to try it again: wakeful dead replay {id}; to take it away: wakeful dead discard {id}"
+    if row["state"] != "blocked":
+        return None
+    if not error.startswith(_NEEDS):
+        return f"to let it go on: wakeful task retry {id}"
+    task, _, state = one_line(error).removeprefix(_NEEDS).partition(", which is ")
+    if state == "cancelled":
+        return f"to let it go on without that: wakeful task rm {task}, then wakeful task retry {id}"
+    if state == "removed":
+        return f"to let it go on without that: wakeful task retry {id}"
+    return f"it goes on when that does: wakeful task {'retry' if state == 'dead_letter' else 'show'} {task}"
 
 
 def _standing(row: Row, now: datetime) -> str:
@@ -109,7 +130,7 @@ def _standing(row: Row, now: datetime) -> str:
 def _about(row: Row, now: datetime) -> list[str]:
     """What was said of it beside its title."""
     told = []
-    for name, word in (("message_id", "key"), ("key", "causal key"), ("timeout", "timeout"), ("source", "source")):
+    for name, word in (("key", "key"), ("causal_key", "causal key"), ("timeout", "timeout"), ("source", "source")):
         told += [f"{word} {one_line(row[name])}"] if row[name] else []
     told += [f"tags {', '.join(one_line(tag) for tag in row['tags'])}"] if row["tags"] else []
     told += [f"not before {clock(row['due_at'], now)}"] if row["due_at"] else []

@@ -58,4 +58,6 @@ async def _save_step(control: Control, caller: Caller, request: dict[str, Any]) 
         written_result(result, name)
     now = control.clock()
     await control.access.write(lambda store: store.save_step(run, epoch, name, result, now, task=task))
-    return {}
+    found = await control.access.read(lambda store: store.steps(run, task=task))
+    # A process of the same run may have recorded it before.
+    return {"recorded": found.get(name)}

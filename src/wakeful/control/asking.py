@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from wakeful.control.base import chosen, find, storable
 from wakeful.control.callers import Caller
 from wakeful.control.messages import message_rows, written_metadata
-from wakeful.control.requests import Answer, Requests, kept_key, origin_of, reply, scoped
+from wakeful.control.requests import Answer, Requests, origin_of, reply
 from wakeful.control.rows import Row
 from wakeful.control.tainted import SILENCED, WAKE, may, must_have
 from wakeful.core.codec import write_time
@@ -42,7 +42,7 @@ class Asking(Requests):
             requested_at=now,
             sender=caller.name,
             reason=readable(reason, "the reason") or None,
-            source=kept_key(caller, key),
+            source=await self._wake_key(caller, key),
         )
         return reply(await self._asked(wake, None, now), caller)
 
@@ -71,9 +71,9 @@ class Asking(Requests):
             by_run=caller.run,
         )
         if not body:
-            return reply(await self._asked(replace(wake, source=kept_key(caller, key)), None, now), caller)
+            return reply(await self._asked(replace(wake, source=await self._wake_key(caller, key)), None, now), caller)
         ring = Ring.operator if caller.is_operator else Ring.peer
-        item = _message(caller, agent, body, subject=reason or "", ring=ring, dedupe=scoped(caller, key))
+        item = _message(caller, agent, body, subject=reason or "", ring=ring, dedupe=await self._key(caller, key))
         item = replace(item, type=type, priority=Priority.urgent)
         return reply(await self._asked(wake, item, now), caller)
 
@@ -97,7 +97,7 @@ class Asking(Requests):
         barred = rings is not Ring.silent and not await self.access.read(lambda store: may(store, caller, WAKE))
         ring = Ring.silent if own or barred else rings
         item = replace(
-            _message(caller, agent, body, subject=subject, ring=ring, dedupe=scoped(caller, key)),
+            _message(caller, agent, body, subject=subject, ring=ring, dedupe=await self._key(caller, key)),
             type=chosen(type, MessageType, "type of message"),
             priority=level,
             reply_to=reply_to,

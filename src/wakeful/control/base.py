@@ -234,6 +234,13 @@ def bounded(limit: int, most: int = LONGEST_LIST) -> int:
     return min(limit, most)
 
 
+def numbered(what: str, **given: int | None) -> None:
+    """Where a page begins or ends: after 0 is from the first on."""
+    for name, number in given.items():
+        if number is not None and not storable(number) and (name, number) != ("after", 0):
+            raise Mistake(f"expected the number of a {what} as {name}, found {number!r:.40}", "leave it out")
+
+
 def storable(number: object) -> bool:
     """Whether a row could have that number; a caller may write any."""
     return type(number) is int and 0 < number < 2**63

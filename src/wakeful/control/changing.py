@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wakeful.control.base import bounded, storable
+from wakeful.control.base import bounded, numbered, storable
 from wakeful.control.callers import Caller, Forbidden
-from wakeful.control.queue import Queue, added_by, addressed, asked_for, seen_task
+from wakeful.control.queue import Queue, addressed, asked_for
 from wakeful.control.rows import Row
+from wakeful.control.seeing import added_by, seen_task
 from wakeful.control.tainted import TASK, must_have
 from wakeful.control.task_rows import whole_task
 from wakeful.core.errors import Mistake
@@ -35,6 +36,12 @@ CHANGES: dict[str, tuple[str, tuple[State, ...]]] = {
     "done": ("complete", _OPEN),
     "fail": ("fail", _OPEN),
     "remove": ("remove", _ENDED),
+}
+_TO = {
+    "cancel": State.cancelled,
+    "retry": State.pending,
+    "done": State.completed,
+    "fail": State.dead_letter,
 }
 
 
@@ -117,6 +124,7 @@ class Changing(Queue):
             raise Mistake(f"a task that is to {change} has no result", "leave the result out")
         wanted = asked_for(role, state, tag, causal_key, source, priority, text)
         most = min(bounded(limit), PAGE)
+        numbered("task", after=after, until=until)
 
         def read(store: Store) -> tuple[list[Item], list[int], int | None]:
             meant = addressed(store, agent, wanted)
@@ -141,11 +149,14 @@ class Changing(Queue):
             if ids
             else []
         )
-        rest = [item.id for item in items if item.id not in set(changed)]
-        unchanged = await self.access.read(lambda store: [_state_row(store, id) for id in rest])
+        left = [item for item in items if item.id not in set(changed)]
+        rest = await self.access.read(lambda store: [(item, _state_row(store, item.id)) for item in left])
+        # What went where it was to go with another of them, as a dependent does, is not left behind.
+        gone = [item.id for item, row in rest if row["state"] == _TO.get(change) != item.state]
+        unchanged = [row for item, row in rest if item.id not in gone]
         return {
             "change": change,
-            "changed": sorted(changed),
+            "changed": sorted([*changed, *gone]),
             "unchanged": [*unchanged, *map(_gone, missing)],
             "next": more,
         }
@@ -175,11 +186,11 @@ def _named(store: Store, tasks: list[int], wanted: TaskFilter) -> tuple[list[Ite
 
 def _state_row(store: Store, id: int) -> Row:
     item = store.item(id)
-    return _gone(id) if item is None else {"id": id, "state": item.state.value}
+    return _gone(id) if item is None else {"id": id, "state": item.state.value, "why": item.error}
 
 
 def _gone(id: int) -> Row:
-    return {"id": id, "state": None}
+    return {"id": id, "state": None, "why": None}
 
 
 def _must_be_dead(item: Item) -> None:
@@ -198,6 +209,6 @@ def _may_change(store: Store, caller: Caller, item: Item) -> None:
             f"task {item.id} is what this run is about, and ends with it",
             "write the outcome and the result to the file that WAKEFUL_RESULT names",
         )
-    if not added_by(caller.name, item):
+    if not added_by(store, caller.name, item):
         raise Forbidden(f"{caller.name} may end tasks that it added itself, and task {item.id} is not one of them")
     must_have(store, caller, TASK)

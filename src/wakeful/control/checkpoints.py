@@ -13,8 +13,8 @@ from typing import Any
 
 from wakeful.control.base import Base
 from wakeful.control.callers import Caller
-from wakeful.control.queue import seen_task
 from wakeful.control.rows import Row, listing
+from wakeful.control.seeing import seen_task
 from wakeful.control.task_rows import step_rows
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.wakes import Subject

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wakeful.control.base import NEWEST, Base, bounded, chosen, find
+from wakeful.control.base import NEWEST, Base, bounded, chosen, find, numbered
 from wakeful.control.callers import Caller
 from wakeful.control.rows import MILLION, Row, chain_row, decision_row, event_row, listing
 from wakeful.core.errors import Unknown
@@ -29,6 +29,7 @@ class Decided(Base):
     ) -> Row:
         wanted = None if verdict is None else chosen(verdict, VerdictKind, "verdict")
         most = bounded(limit)
+        numbered("decision", before=before or None)
         return await self.access.read(lambda store: _decisions(store, agent, wanted, before, most))
 
     async def decision(self, caller: Caller, *, wake: int) -> Row:
@@ -45,6 +46,7 @@ class Decided(Base):
     ) -> Row:
         """Oldest first, after the given one; None means from now on. `next` goes on from the last that was given."""
         most = bounded(limit)
+        numbered("event", after=after)
         names = tuple(chosen(kind, EventKind, "kind of event").value for kind in kinds or ())
         now = self.clock()
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from wakeful.control.base import LONGEST_LIST, Base, Target, bounded, chosen, find, must_be_own, storable
+from wakeful.control.base import LONGEST_LIST, Base, Target, bounded, chosen, find, must_be_own, numbered, storable
 from wakeful.control.callers import Caller
 from wakeful.control.messages import FOLDER, message_rows
 from wakeful.control.rows import Row, listing
@@ -41,6 +41,7 @@ class Inbox(Base):
     ) -> Row:
         """Oldest first; with `before`, the newest ones before it, newest first. `priority` is the least one."""
         most, now = bounded(limit), self.clock()
+        numbered("message", after=after)
         for name, number in (("thread", thread), ("before", before)):
             if number is not None and not storable(number):
                 raise Mistake(f"expected the number of a message as {name}, found {number!r}", "leave it out")

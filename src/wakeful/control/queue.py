@@ -1,20 +1,22 @@
 """The queue looked at: tasks by what is known of them, one task whole, what is dead, and how many there are.
 
-Law: a run sees the tasks that its agent added and those that are addressed to its agent or to one of its roles; of
-anything else it does not learn that it exists.
+Laws:
+- A run is told of what it may see (see `seeing`), and of nothing else.
+- A page costs a few reads, however many tasks are on it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from wakeful.control.base import Base, Target, bounded, find, storable
+from wakeful.control.base import Base, bounded, find, numbered
 from wakeful.control.callers import Caller
 from wakeful.control.rows import Row, listing
+from wakeful.control.seeing import is_seen, keys_of, may_see, seen_task
 from wakeful.control.task_rows import listed_task, whole_task
-from wakeful.control.tasking import found_task
+from wakeful.control.waiting import Waits
 from wakeful.core.errors import Mistake, Unknown
-from wakeful.core.items import Item, Kind, Origin, State, read_priority
+from wakeful.core.items import Item, State, read_priority
 from wakeful.core.tasks import TASK_STATES, read_key, scoped_key
 from wakeful.core.wording import quoted, readable
 from wakeful.store.protocol import Store, TaskFilter
@@ -64,8 +66,7 @@ class Queue(Base):
         self, caller: Caller, agent: str | None, wanted: TaskFilter, after: int, before: int | None, limit: int
     ) -> Row:
         most = bounded(limit)
-        if before is not None and not storable(before):
-            raise Mistake(f"expected the number of a task as before, found {before!r}", "leave it out")
+        numbered("task", after=after, before=before)
 
         def read(store: Store) -> Row:
             found = {
@@ -75,9 +76,23 @@ class Queue(Base):
             }
             items = [found[id] for id in sorted(found, reverse=before is not None)]
             more = items[most - 1].id if len(items) > most else None
-            return listing([listed_task(store, item) for item in items[:most]], more)
+            page = items[:most]
+            if not caller.is_operator:
+                own = find(store, caller.name)
+                page = [item for item in page if is_seen(store, own, item)]
+            tries = store.attempts_of([item.id for item in page])
+            waits = self._waits(store, caller).of(page)
+            return listing([listed_task(item, tries.get(item.id, []), waits[item.id]) for item in page], more)
 
         return await self.access.read(read)
+
+    def _waits(self, store: Store, caller: Caller) -> Waits:
+        up = self.beside is not None or bool(self.nodes_up(store))
+        return Waits(store, self.clock(), up=up, may_see=lambda item: may_see(store, caller, item))
+
+    def _told(self, store: Store, caller: Caller, item: Item) -> Row:
+        """One task whole, with what it waits for."""
+        return {**whole_task(store, item), "waiting_for": self._waits(store, caller).of_one(item)}
 
     async def count_tasks(
         self,
@@ -99,19 +114,19 @@ class Queue(Base):
         return {"counts": counts, "total": sum(counts.values())}
 
     async def task(self, caller: Caller, *, task: int) -> Row:
-        return await self.access.read(lambda store: whole_task(store, seen_task(store, caller, task)))
+        return await self.access.read(lambda store: self._told(store, caller, seen_task(store, caller, task)))
 
     async def keyed_task(self, caller: Caller, *, message_id: str) -> Row:
         """The task that was added under that key: the caller's own, or for the operator any, as it is kept."""
 
         def read(store: Store) -> Row:
-            key = read_key(message_id) or ""
-            item = store.keyed_task(scoped_key(caller.name, key))
-            if item is None and caller.is_operator:
-                item = store.keyed_task(key)
+            key = read_key(message_id)
+            own = [scoped_key(scope, key) for scope in dict.fromkeys((keys_of(store, caller), caller.name))]
+            names = [*own, key] if caller.is_operator else own
+            item = next((found for name in names if (found := store.keyed_task(name)) is not None), None)
             if item is None:
                 raise Unknown(f"no task was added under the key {quoted(message_id)}")
-            return whole_task(store, seen_task(store, caller, item.id))
+            return self._told(store, caller, item)
 
         return await self.access.read(read)
 
@@ -159,19 +174,3 @@ def _seen_by(store: Store, caller: Caller, wanted: TaskFilter) -> list[TaskFilte
     if not wanted.agents:
         asked += [replace(wanted, role=role) for role in target.first.agent.roles if wanted.role in (None, role)]
     return asked
-
-
-def seen_task(store: Store, caller: Caller, task: int) -> Item:
-    item = found_task(store, task) if storable(task) else None
-    if item is None or not (caller.is_operator or _may_see(find(store, caller.name), item)):
-        raise Unknown(f"no task {task}")
-    return item
-
-
-def _may_see(target: Target, item: Item) -> bool:
-    mine = item.agent in target.names or item.role in target.first.agent.roles
-    return item.kind is Kind.task and (mine or added_by(target.first.agent.name, item))
-
-
-def added_by(agent: str, item: Item) -> bool:
-    return item.origin is Origin.agent and item.sender == agent

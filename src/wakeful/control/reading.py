@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from wakeful.control.ahead import next_beat, one_offs
-from wakeful.control.base import NEWEST, bounded, find, find_one
+from wakeful.control.base import NEWEST, bounded, find, find_one, numbered
 from wakeful.control.callers import Caller, Forbidden
 from wakeful.control.nodes import Nodes
 from wakeful.control.output import Read, in_file, read_output, read_text
@@ -131,6 +131,7 @@ class Reading(Nodes):
     ) -> Row:
         """Newest first."""
         most = bounded(limit)
+        numbered("run", before=before or None)
 
         def read(store: Store) -> list[RunRow]:
             names = [row.agent.name for row in find(store, agent).agents] if agent is not None else [None]
@@ -234,4 +235,6 @@ def _fleet(store: Store, counts: Counter[str], limits: Limits | Fleet, now: date
         "counts": {state: counts[state] for state in STATES},
         "open_runs": [run_row(run) for run in open_runs],
         "outages": [source_row(source) for source in store.sources() if source.outage is not None],
+        # Open tasks that nobody can take.
+        "untaken": [{"agent": agent, "role": role, "tasks": tasks} for agent, role, tasks in store.untaken()],
     }

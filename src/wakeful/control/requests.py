@@ -19,6 +19,7 @@ from wakeful.control.base import NEWEST, Base, Target, find
 from wakeful.control.callers import Caller, Claim, leave_to_others
 from wakeful.control.decided import last_event
 from wakeful.control.rows import Row, decision_row, numbers_of, time_or_none, verdict_of
+from wakeful.control.seeing import keys_of
 from wakeful.core.admission import admit
 from wakeful.core.codec import write_time
 from wakeful.core.items import Kind, NewItem, Origin
@@ -52,6 +53,17 @@ class Answer:
 
 
 class Requests(Base):
+    async def _key(self, caller: Caller, key: str | None) -> str | None:
+        """As it is kept: two callers may use the same key for two things."""
+        read = read_key(key)
+        if read is None:
+            return None
+        return scoped_key(await self.access.read(lambda store: keys_of(store, caller)), read)
+
+    async def _wake_key(self, caller: Caller, key: str | None) -> str | None:
+        known = await self._key(caller, key)
+        return None if known is None else f"key:{known}"
+
     async def _asked(self, wake: Wake | None, item: NewItem | None, now: datetime) -> Answer:
         """Records, then decides; or, without an engine, leaves it to the one that starts next."""
         agent = wake.agent if wake else item.agent if item else None
@@ -211,14 +223,3 @@ def _decided_again(verdict: Verdict) -> str | None:
 
 def origin_of(caller: Caller) -> Origin:
     return Origin.operator if caller.is_operator else Origin.agent
-
-
-def scoped(caller: Caller, key: str | None) -> str | None:
-    """Two callers may use the same key for two things."""
-    read = read_key(key)
-    return None if read is None else scoped_key(caller.name, read)
-
-
-def kept_key(caller: Caller, key: str | None) -> str | None:
-    known = scoped(caller, key)
-    return None if known is None else f"key:{known}"

@@ -13,13 +13,13 @@ from typing import Any
 from wakeful.control.rows import Row, time_or_none
 from wakeful.core.codec import write_time
 from wakeful.core.durations import format_duration
-from wakeful.core.items import Item, NewItem, State
+from wakeful.core.items import Item, NewItem, Origin, State
 from wakeful.core.tasks import own_key
 from wakeful.store.protocol import Attempt, Store
 
 
-def listed_task(store: Store, item: Item) -> Row:
-    return _task_row(item, [_attempt_row(attempt) for attempt in store.attempts(item.id)])
+def listed_task(item: Item, attempts: Sequence[Attempt], waiting_for: str | None) -> Row:
+    return {**_task_row(item, [_attempt_row(attempt) for attempt in attempts]), "waiting_for": waiting_for}
 
 
 def whole_task(store: Store, item: Item) -> Row:
@@ -36,7 +36,7 @@ def added_task(item: NewItem, id: int, now: datetime) -> Row:
     """Of a task that was recorded just now and waits for nobody, the same without looking at it again."""
     return {
         "id": id,
-        "key": item.key,
+        "key": message_id(item),
         "title": item.subject,
         "state": State.pending.value,
         "agent": item.agent,
@@ -52,7 +52,9 @@ def added_task(item: NewItem, id: int, now: datetime) -> Row:
         "payload": _payload(item),
         "tags": list(item.tags),
         "timeout": None if item.timeout is None else format_duration(item.timeout),
+        # The same as `key`, by the name that other queues have for it.
         "message_id": message_id(item),
+        "causal_key": item.key,
         "error": None,
         "max_retries": item.max_retries,
         "waits_for": 0,
@@ -67,7 +69,7 @@ def added_task(item: NewItem, id: int, now: datetime) -> Row:
 def _task_row(item: Item, attempts: Sequence[Row]) -> Row:
     return {
         "id": item.id,
-        "key": item.key,
+        "key": message_id(item),
         "title": item.subject,
         "state": item.state.value,
         "agent": item.agent,
@@ -83,7 +85,9 @@ def _task_row(item: Item, attempts: Sequence[Row]) -> Row:
         "payload": _payload(item),
         "tags": list(item.tags),
         "timeout": None if item.timeout is None else format_duration(item.timeout),
+        # The same as `key`, by the name that other queues have for it.
         "message_id": message_id(item),
+        "causal_key": item.key,
         "error": item.error,
         "max_retries": item.max_retries,
         # How many of the tasks that it depends on are not completed.
@@ -96,7 +100,10 @@ def _task_row(item: Item, attempts: Sequence[Row]) -> Row:
 
 def message_id(item: Item | NewItem) -> str | None:
     """The key that its sender gave it; of what a schedule adds, the whole key, by which it is found."""
-    return item.dedupe if item.sender == item.source else own_key(item.sender, item.dedupe) or item.dedupe
+    if item.dedupe is None or item.sender == item.source:
+        return item.dedupe
+    # Of a run it is kept under its address or role, which have no colon.
+    return item.dedupe.partition(":")[2] if item.origin is Origin.agent else own_key(item.sender, item.dedupe)
 
 
 def _payload(item: Item | NewItem) -> Any:

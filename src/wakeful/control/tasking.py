@@ -3,25 +3,25 @@
 Laws:
 - What is said of a task is read by `core.tasks`, whoever says it; here it gets its sender, and its sender's keys.
 - A batch is recorded whole or not at all, and a mistake in it is told with its place.
+- A run gives nobody more retries or a longer timeout than that one has, and depends on what it may see.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from wakeful.control.base import find
 from wakeful.control.callers import Caller, Forbidden
-from wakeful.control.requests import Requests, origin_of, reply, scoped
+from wakeful.control.requests import Requests, origin_of, reply
 from wakeful.control.rows import Row, listing
+from wakeful.control.seeing import found_task, keys_of, seen_task
 from wakeful.control.tainted import TASK, must_have
+from wakeful.control.takers import Takers, nobody_takes
 from wakeful.control.task_rows import added_task, whole_task
 from wakeful.core.durations import read_duration
 from wakeful.core.errors import Mistake, Unknown
-from wakeful.core.items import Item, Kind, NewItem, Origin, Priority, State
-from wakeful.core.tasks import UTC_ZONE, Sender, read_task
+from wakeful.core.items import Kind, NewItem, Origin, Priority, State
+from wakeful.core.tasks import Sender, read_task
 from wakeful.core.wakes import ONE_OFF, Cause, Subject, Wake
 from wakeful.core.wording import readable
 from wakeful.store.protocol import Recorded, Store
@@ -56,7 +56,7 @@ class Tasking(Requests):
             max_retries=0,
             timeout=None if timeout is None else read_duration(timeout.strip()),
             source=ONE_OFF,
-            dedupe=scoped(caller, key),
+            dedupe=await self._key(caller, key),
         )
         wake = Wake(
             agent=agent,
@@ -105,60 +105,63 @@ class Tasking(Requests):
         }
         now = self.clock()
 
-        def read(store: Store) -> NewItem:
+        def read(store: Store) -> tuple[NewItem, str | None]:
             must_have(store, caller, TASK)
-            return _read(store, caller, fields, now, Zones())
+            adding = _Adding(store, caller, now)
+            item = adding.read(fields)
+            return item, adding.warning(item)
 
-        item = await self.access.read(read)
+        item, warning = await self.access.read(read)
         (recorded,) = await self.access.write(lambda store: store.record([item], now))
         if _is_free(item, recorded):
-            return {**added_task(item, recorded.id, now), "duplicate": False}
+            return {**added_task(item, recorded.id, now), "duplicate": False, "warning": warning}
         task = await self.access.read(lambda store: whole_task(store, found_task(store, recorded.id)))
-        return {**task, "duplicate": recorded.duplicate}
+        return {**task, "duplicate": recorded.duplicate, "warning": warning}
 
     async def add_tasks(self, caller: Caller, *, tasks: list[dict[str, Any]]) -> Row:
         """Many at once, each as in `add_task`. They may depend on one another by their keys, in any order."""
         if not tasks or len(tasks) > MOST_AT_ONCE:
             raise Mistake(f"expected 1 to {MOST_AT_ONCE:,} tasks, found {len(tasks):,}", "send them in several parts")
-        now, zones = self.clock(), Zones()
+        now = self.clock()
 
-        def read(store: Store) -> list[NewItem]:
+        def read(store: Store) -> tuple[list[NewItem], list[str | None]]:
             must_have(store, caller, TASK)
-            return [_placed(store, caller, fields, now, zones, place) for place, fields in enumerate(tasks, 1)]
+            adding = _Adding(store, caller, now)
+            items = [_placed(adding, fields, place) for place, fields in enumerate(tasks, 1)]
+            return items, [adding.warning(item) for item in items]
 
-        items = await self.access.read(read)
+        items, warnings = await self.access.read(read)
         recorded = await self.access.write(lambda store: store.record(items, now))
-        return await self.access.read(lambda store: listing(_told(store, items, recorded)))
+        return await self.access.read(lambda store: listing(_told(store, items, recorded, warnings)))
 
 
-@dataclass(slots=True)
-class Zones:
-    """The time zones of agents, each looked up once."""
+class _Adding:
+    """Tasks as one caller writes them; what several need to know is looked up once."""
 
-    known: dict[str, ZoneInfo]
+    def __init__(self, store: Store, caller: Caller, now: datetime) -> None:
+        self._store, self._caller, self._now = store, caller, now
+        self._takers = Takers(store, now)
+        self._sender = Sender(caller.name, origin_of(caller), caller.run, scope=keys_of(store, caller))
 
-    def __init__(self) -> None:
-        self.known = {}
+    def read(self, fields: dict[str, Any]) -> NewItem:
+        by_run = not self._caller.is_operator
+        if by_run and isinstance(fields, dict) and "past" in fields:
+            raise Forbidden(f"{self._caller.name} may not say what became of a task elsewhere: only the operator may")
+        agent = fields.get("agent") if isinstance(fields, dict) else None
+        item = read_task(fields, self._now, self._sender, self._takers.zone(agent), past=not by_run)
+        if by_run:
+            self._takers.must_bear(item)
+            for task in item.depends_on:
+                seen_task(self._store, self._caller, task)
+        return item
 
-    def of(self, store: Store, agent: object) -> ZoneInfo:
-        if not isinstance(agent, str):
-            return UTC_ZONE
-        if agent not in self.known:
-            self.known[agent] = ZoneInfo(find(store, agent).first.agent.timezone)
-        return self.known[agent]
-
-
-def _read(store: Store, caller: Caller, fields: dict[str, Any], now: datetime, zones: Zones) -> NewItem:
-    if not caller.is_operator and isinstance(fields, dict) and "past" in fields:
-        raise Forbidden(f"{caller.name} may not say what became of a task elsewhere: only the operator may")
-    agent = fields.get("agent") if isinstance(fields, dict) else None
-    sender = Sender(caller.name, origin_of(caller), caller.run)
-    return read_task(fields, now, sender, zones.of(store, agent), past=caller.is_operator)
+    def warning(self, item: NewItem) -> str | None:
+        return nobody_takes(self._takers.nobody(item.agent, item.role))
 
 
-def _placed(store: Store, caller: Caller, fields: dict[str, Any], now: datetime, zones: Zones, place: int) -> NewItem:
+def _placed(adding: _Adding, fields: dict[str, Any], place: int) -> NewItem:
     try:
-        return _read(store, caller, fields, now, zones)
+        return adding.read(fields)
     except Mistake as mistake:
         raise Mistake(f"task {place} of the batch: {mistake.reason}", mistake.remedy) from None
     except Unknown as unknown:
@@ -170,19 +173,12 @@ def _is_free(item: NewItem, recorded: Recorded) -> bool:
     return not (recorded.duplicate or item.depends_on or item.needs or item.past or item.by_run)
 
 
-def _told(store: Store, items: list[NewItem], recorded: list[Recorded]) -> list[Row]:
+def _told(store: Store, items: list[NewItem], recorded: list[Recorded], warnings: list[str | None]) -> list[Row]:
     rows = []
-    for item, known in zip(items, recorded, strict=True):
+    for item, known, warning in zip(items, recorded, warnings, strict=True):
         state = State.pending if _is_free(item, known) else found_task(store, known.id).state
-        rows.append({"id": known.id, "state": state.value, "duplicate": known.duplicate})
+        rows.append({"id": known.id, "state": state.value, "duplicate": known.duplicate, "warning": warning})
     return rows
-
-
-def found_task(store: Store, task: int) -> Item:
-    item = store.item(task)
-    if item is None or item.kind is not Kind.task:
-        raise Unknown(f"no task {task}")
-    return item
 
 
 def _first_line(prompt: str) -> str:

@@ -5,7 +5,8 @@
 Version 1, or none, has a list or a mapping, and fewer fields.
 
 Laws:
-- An entry's identity is its key: the same file read again gives the same tasks.
+- An entry's identity is its key: the same file read again gives the same tasks. One without an id is known by what it
+  says, and not by its place in a list, where the next file has another.
 - What had ended there has ended here. What was alive there waits here, with its attempts and its last error.
 - What depends on something that is neither in the file nor here would wait for ever: it is dead, and says why.
 - All of a file is understood, or none of it: whoever is told of a mistake has recorded nothing.
@@ -13,9 +14,10 @@ Laws:
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -50,21 +52,23 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Whom tasks may be for, and who gets those that name nobody who is here; `known` were imported before."""
+    """Whom tasks may be for, and who gets those that name nobody who is here; `known` were imported before. `prefix`
+    tells the ids of one queue from those of another."""
 
     agents: frozenset[str]
     agent: str | None = None
     role: str | None = None
     known: frozenset[str] = frozenset()
+    prefix: str = ""
 
 
-def key_of(id: str) -> str:
-    return f"import:{id}"
+def key_of(id: str, prefix: str = "") -> str:
+    return f"import:{prefix}:{id}" if prefix else f"import:{id}"
 
 
 def needed_elsewhere(told: object) -> list[str]:
     """What entries depend on that is not in the file, as far as it can be understood."""
-    found = dict(_entries(told))
+    found, _ = _entries(told)
     needs: dict[str, None] = {}
     for entry in found.values():
         with suppress(Mistake):
@@ -74,13 +78,13 @@ def needed_elsewhere(told: object) -> list[str]:
 
 def read_queue(told: object, whose: Whose, now: datetime) -> list[Entry]:
     """The entries, those that others depend on first; otherwise the oldest first."""
-    found = dict(_entries(told))
+    found, identities = _entries(told)
     _refuse_homeless(found, whose)
+    keys = {id: key_of(identities.get(id, id), whose.prefix) for id in found.keys() | whose.known}
     made, lacks = {}, {}
-    here = found.keys() | whose.known
     for id, entry in found.items():
         try:
-            fields, lacks[id] = _fields(id, entry, here, whose)
+            fields, lacks[id] = _fields(id, entry, keys, whose)
             # Whatever is wrong with it is told now, before anything is recorded.
             read_task(fields, now, _SENDER, past=True)
         except Mistake as mistake:
@@ -94,41 +98,57 @@ def read_queue(told: object, whose: Whose, now: datetime) -> list[Entry]:
 # ---- the file
 
 
-def _entries(told: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _entries(told: object) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:
+    """By what they are called in the file, and what those are known by that have no id."""
     if not isinstance(told, Mapping) or not isinstance(told.get("tasks"), (Mapping, list)):
         raise Mistake("expected a queue with its tasks", 'name a tasks.json: {"version": 2, "tasks": {…}}')
     version = told.get("version", 1)
     if type(version) is not int or version not in VERSIONS:
         raise Mistake(f"unknown version {quoted(str(version))} of the queue", "version 1 and 2 can be read")
-    seen = set()
-    for id, entry in _named(told["tasks"]):
+    found: dict[str, Mapping[str, Any]] = {}
+    identities: dict[str, str] = {}
+    alike: Counter[str] = Counter()
+    for id, named, entry in _named(told["tasks"]):
         if not isinstance(entry, Mapping):
             raise Mistake(f"task {quoted(id)}: expected an object", "mend it, or take it out of the file")
-        if id in seen:
+        if id in found:
             raise Mistake(f"task {quoted(id)} stands twice in the file", "take one of them out")
-        seen.add(id)
-        yield id, entry
+        found[id] = entry
+        if not named:
+            digest = _digest(entry)
+            alike[digest] += 1
+            identities[id] = digest if alike[digest] == 1 else f"{digest}-{alike[digest]}"
+    return found, identities
 
 
-def _named(tasks: Mapping[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
+def _named(tasks: Mapping[str, Any] | list[Any]) -> Iterator[tuple[str, bool, Any]]:
+    """What an entry is called, and whether it has that name of itself or for its place in the list."""
     if isinstance(tasks, Mapping):
-        yield from tasks.items()
+        yield from ((id, True, entry) for id, entry in tasks.items())
         return
     for number, entry in enumerate(tasks, 1):
         id = entry.get("id") if isinstance(entry, Mapping) else None
-        yield str(id) if isinstance(id, (str, int)) and str(id) else str(number), entry
+        named = isinstance(id, (str, int)) and bool(str(id))
+        yield str(id) if named else str(number), named, entry
+
+
+def _digest(entry: Mapping[str, Any]) -> str:
+    """Of what stays as it is, whatever becomes of the task."""
+    told = [entry.get(name) for name in ("title", "description", "createdAt")]
+    plain = [value if isinstance(value, (str, int, float)) else None for value in told]
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()[:16]
 
 
 # ---- one entry
 
 
 def _fields(
-    id: str, entry: Mapping[str, Any], here: AbstractSet[str], whose: Whose
+    id: str, entry: Mapping[str, Any], keys: Mapping[str, str], whose: Whose
 ) -> tuple[dict[str, Any], str | None]:
     """What it is added with, and what it depends on that is nowhere."""
     state = _state(entry)
     needs = _ids(entry)
-    lacks = next((need for need in needs if need not in here), None) if state in LIVE else None
+    lacks = next((need for need in needs if need not in keys), None) if state in LIVE else None
     past: dict[str, Any] = {"state": state.value, "attempts": _attempts(entry, state), "error": _error(entry)}
     if lacks is not None:
         state, past["state"] = State.dead_letter, State.dead_letter.value
@@ -147,8 +167,8 @@ def _fields(
         "payload": {"projectRoot": root} if root else None,
         "priority": entry.get("priority"),
         "tags": entry.get("tags") or None,
-        "key": key_of(id),
-        "depends_on": [key_of(need) for need in needs if need in here] or None,
+        "key": keys[id],
+        "depends_on": [keys[need] for need in needs if need in keys] or None,
         "not_before": _latest(entry) if state in LIVE else None,
         "max_retries": entry.get("maxRetries"),
         "past": {name: value for name, value in past.items() if value is not None},
@@ -263,8 +283,8 @@ def _refuse_homeless(entries: Mapping[str, Mapping[str, Any]], whose: Whose) -> 
 def _in_order(made: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """So that whatever is recorded in parts finds what it depends on."""
     oldest = sorted(made, key=lambda id: made[id]["past"].get("created_at", ""))
-    keys = {id: [key.removeprefix(key_of("")) for key in made[id].get("depends_on", ())] for id in made}
-    needs = {id: [need for need in keys[id] if need in made] for id in made}
+    ids = {fields["key"]: id for id, fields in made.items()}
+    needs = {id: [ids[key] for key in fields.get("depends_on", ()) if key in ids] for id, fields in made.items()}
     ordered: dict[str, None] = {}
     for id in oldest:
         _visit(id, needs, ordered)

@@ -49,12 +49,18 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who adds a task, as we know it; `run` is the one in the course of which it does. `source` is by what way."""
+    """Who adds a task, as we know it; `run` is the one in the course of which it does. `source` is by what way. `scope`
+    is whose its keys are, where it shares them with others."""
 
     name: str
     origin: Origin
     run: int | None = None
     source: str | None = None
+    scope: str | None = None
+
+    @property
+    def keys(self) -> str:
+        return self.scope or self.name
 
 
 def read_task(
@@ -82,10 +88,10 @@ def read_task(
         payload=write_payload(told.get("payload")),
         priority=_priority(_text(told, "priority")),
         tags=tags,
-        dedupe=None if key is None else scoped_key(sender.name, read_key(key)),
+        dedupe=None if key is None else scoped_key(sender.keys, read_key(key)),
         key=read_key(_text(told, "causal_key"), "a causal key"),
         depends_on=tasks,
-        needs=tuple(scoped_key(sender.name, need) for need in needs),
+        needs=tuple(scoped_key(sender.keys, need) for need in needs),
         not_before=None if not_before is None else read_moment(not_before, now, zone),
         max_retries=_retries(told.get("max_retries")),
         timeout=None if timeout is None else _timeout(timeout),

@@ -92,12 +92,16 @@ class Wake:
 
 
 def order(wakes: Sequence[Wake]) -> list[Wake]:
-    """First come, first served between agents; within one agent by rank, then oldest first."""
+    """First come, first served between agents; within one agent by rank, then oldest first. What is for a role comes
+    after whatever goes before a task: it might take the very agent that is asked for."""
     fifo = sorted(wakes, key=lambda wake: (wake.requested_at, wake.id))
     ranked: dict[str | None, list[Wake]] = {}
     for wake in sorted(fifo, key=lambda wake: RANKS[wake.cause]):
         ranked.setdefault(wake.agent or wake.role, []).append(wake)
-    return [ranked[wake.agent or wake.role].pop(0) for wake in fifo]
+    found = [ranked[wake.agent or wake.role].pop(0) for wake in fifo]
+    before = max((number for number, wake in enumerate(found) if RANKS[wake.cause] < RANKS[Cause.task]), default=-1) + 1
+    head = sorted(found[:before], key=lambda wake: wake.agent is None)
+    return head + found[before:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,13 +92,11 @@ class Engine:
         )
         self.presence = Presence(access, self.conductor, clock, node, host=host, url=url, shared=shared)
         self._preparing = Preparing(access, carrier, self.nudge, self._reread)
-        self.loop = Loop(
-            access, self.conductor, self._preparing, self.pause_file, clock, node, self._clock_set, shared=shared
-        )
+        hands = (self.conductor, self._preparing, self.pause_file)
+        self.loop = Loop(access, *hands, clock, node, self._clock_set, shared=shared)
         self._watch.folders(folders, self.nudge)
         retention = Retention(access, carrier, data / "runs", clock, self._retention)
         self._dropping = None if drop is None else Dropping(access, drop, self._watch, clock)
-        dropping = [Lasting(Dropping.name, self._dropping.run)] if self._dropping is not None else []
         among_others = [Lasting(Presence.name, self.presence.run), Lasting(Publishing.name, publishing.run)]
         self._services = Services(
             [
@@ -109,7 +107,7 @@ class Engine:
                 Lasting(Declarations.name, self.declarations.run),
                 Lasting(Loop.name, self.loop.run),
                 Lasting(Retention.name, retention.run),
-                *dropping,
+                *([Lasting(Dropping.name, self._dropping.run)] if self._dropping is not None else []),
             ]
         )
         self._shared = shared

@@ -188,14 +188,14 @@ class Loop:
         return self._claim(store, now)
 
     async def relay(self, end: Callable[[Store, datetime], None]) -> None:
-        """The end of a shift, and in the same transaction what begins in its slot: its worker waits for no turn of
-        ours."""
+        """The end of a shift, and in the same transaction the next one, where nothing else is due: its worker waits for
+        no turn of ours."""
         asked, orders = self._clock.elapsed(), list[Order]()
 
         def verb(store: Store) -> None:
             now = self._clock.now()
             end(store, now)
-            wakes = [] if self._draining else [wake for wake in store.ready(now) if wake.cause is Cause.task]
+            wakes = [] if self._draining else store.ready(now)
             orders[:] = self._decide_and_claim(store, wakes, now) if wakes else []
 
         await self._take(lambda: self._access.write(verb), orders, asked)

@@ -40,6 +40,9 @@ from wakeful.fleet.tree import (
     printed_key,
 )
 
+# Who sends tasks and is no agent: what an agent of that name sends could not be told from theirs.
+SENDERS = {"operator": "a person", "schedule": "a schedule", "drop": "the drop folder"}
+
 
 def from_outline(outline: Outline, notes: Notes) -> Draft:
     keywords = [pair for pair in outline.keywords if canonical(pair[0].text) not in ORG_OWN]
@@ -145,6 +148,12 @@ def _add(draft: Draft, name: Scalar, pairs: list[Pair] | tuple[Pair, ...], notes
         read_name(name.text, "an agent")
     except Mistake as mistake:
         notes.mistake(name, mistake)
+    if name.text in SENDERS:
+        remedy = f"give the agent another name, such as {name.text}-agent"
+        reason = (
+            f"an agent cannot be called {quoted(name.text)}, which is who the tasks of {SENDERS[name.text]} are from"
+        )
+        notes.error(name, reason, remedy)
     draft.agents.append(Block(name, entries))
 
 

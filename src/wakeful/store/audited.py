@@ -18,8 +18,8 @@ class Audited(Protocol):
         """What this thread reads inside was all true at one moment."""
 
     def kept(self, table: str, *, after: Row | None = None, limit: int = 1000) -> list[Row]:
-        """The rows of a table in the order of its key, from behind the row `after` on, as they are stored. Of output, how much
-        there is of each stream; of items not what people wrote."""
+        """The rows of a table in the order of its key, from behind the row `after` on, as they are stored. Of output,
+        how much there is of each stream; of items not what people wrote."""
 
     def last_number(self) -> int | None:
         """The number of the newest event that there ever was; None where numbers may have gaps."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from wakeful.core.admission import soonness
 from wakeful.core.agents import Agent
@@ -13,9 +13,11 @@ from wakeful.core.codec import encode, read_time
 from wakeful.core.errors import Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.guards import ABOUT_SENDER
+from wakeful.core.pace import shift_size
 from wakeful.core.wakes import Cause, Subject, Verdict, VerdictKind, Wake, defer, refuse
 from wakeful.store.declaring import Declaring
-from wakeful.store.facts import Gathered, agent_total, asks, fact_parameters, gather, pair_total
+from wakeful.store.dueness import SIGHT
+from wakeful.store.facts import Gathered, agent_total, asks, fact_parameters, gather, pair_total, slot_limit
 from wakeful.store.opinions import (
     Opinion,
     asked_fields,
@@ -211,18 +213,41 @@ class Deciding(Declaring):
         agent = gathered.agent
         tasks = [wake.task]
         if agent.shift > 1:
-            tasks += self._more(agent, now, wake.task)
-        listed = json.dumps(tasks)
-        self.session.write("lease_tasks", run=run, wake=wake_id, tasks=listed)
-        self.session.write("put_attempts", run=run, now=to_micros(now), tasks=listed)
+            tasks += self._more(wake, gathered, now)
+        asked = {"run": run, "task": wake.task}
+        self.session.write("lease_tasks", **asked, wake=wake_id, tasks=json.dumps(tasks))
+        self.session.write("put_attempts", **asked, now=to_micros(now))
 
-    def _more(self, agent: Agent, now: datetime, but: int | None) -> list[int]:
+    def _more(self, wake: Wake, gathered: Gathered, now: datetime) -> list[int]:
+        """As many as it will have done in a moment, but for the share of those who are idle beside it."""
+        agent = gathered.agent
+        others, last = self._siblings(wake, gathered)
+        tasks, took = (0, None) if last is None else (last["tasks"], _span(last))
+        most = shift_size(agent.shift, agent.shift, 0, tasks, took)
+        if most == 1:
+            return []
+        rows = self._waiting_for(agent, now, most * (others + 1), wake)
+        return [row["id"] for row in rows][: shift_size(agent.shift, len(rows) + 1, others, tasks, took) - 1]
+
+    def _siblings(self, wake: Wake, gathered: Gathered) -> tuple[int, Row | None]:
+        """How many may begin beside this agent on the same queues, and what its last shift was."""
+        agent = gathered.agent
+        free = slot_limit(agent.limits, wake.pool) - gathered.facts.slots_taken - 1
+        shared = bool(agent.roles) or agent.address != agent.name
+        named = {"agent": agent.name, "address": agent.address, "roles": json.dumps(agent.roles), "limit": max(free, 0)}
+        asked = [("idle_siblings", named)] if shared and free > 0 else []
+        last, *idle = self.session.lists(("last_shift", {"agent": agent.name}), *asked)
+        return (idle[0][0]["idle"] if idle else 0), (last[0] if last else None)
+
+    def _waiting_for(self, agent: Agent, now: datetime, most: int, wake: Wake) -> list[Row]:
+        """Beside the task that was asked for. All are as deep: what a task adds stands one deeper than its run."""
         targets = dict.fromkeys((agent.name, agent.address, *map(role_target, agent.roles)))
-        asked = [{"target": target, "limit": agent.shift, "now": to_micros(now)} for target in targets]
+        common = {"limit": most, "sight": SIGHT, "now": to_micros(now)}
+        asked = [{"target": target, **common} for target in targets]
         found = self.session.lists(*((query, row) for row in asked for query in ("ready_tasks", "later_tasks")))
         rows = [row for rows in found for row in rows]
         rows.sort(key=lambda row: (row["place"], row["id"]))
-        return [row["id"] for row in rows if row["id"] != but][: agent.shift - 1]
+        return [row for row in rows if row["id"] != wake.task and row["depth"] == wake.depth][:most]
 
     def _mark(self, decided: list[tuple[int, Opinion]], now: datetime) -> None:
         """Who asked needs not be asked for again; what was refused keeps its item, and keeps it quiet."""
@@ -314,6 +339,10 @@ class Deciding(Declaring):
             return None
         row = self.session.one("slot_row", agent=wake.agent, slot=wake.slot)
         return None if row is None else int(row["id"])
+
+
+def _span(run: Row) -> timedelta:
+    return timedelta(microseconds=run["ended_at"] - run["started_at"])
 
 
 def _found_twice(wake: Wake, waiting: Row | None) -> Decision:

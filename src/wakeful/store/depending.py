@@ -4,17 +4,22 @@ Laws:
 - What depends, directly or not, on a task that is dead, cancelled, parked or removed is blocked, and names what it
   waits for.
 - Once nothing that it needs is in the way any more, what was blocked for that is taken up again, and so on down.
+- What waited for another one stands in line from when it no longer does.
+- Of one key only the oldest that is open is not `behind`. What is not may be offered, and is looked at again before it
+  begins; so nobody who frees a key misses one that another adds to it, or frees.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 
 from wakeful.core.errors import Mistake, Unknown
-from wakeful.core.items import TERMINAL, NewItem, State
+from wakeful.core.items import HEAD_START, TERMINAL, NewItem, State
 from wakeful.store.base import SqlBase
 from wakeful.store.protocol import Recorded
+from wakeful.store.rows import to_micros
 from wakeful.store.session import Row
 
 # How it begins to say so; what is blocked for another reason is not taken up with what it needs.
@@ -28,7 +33,7 @@ REMOVED = "removed"
 
 
 class Depending(SqlBase):
-    def tasks_closed(self, tasks: Sequence[tuple[int, State]]) -> None:
+    def tasks_closed(self, tasks: Sequence[tuple[int, State]], now: datetime) -> None:
         """These have ended, or are parked."""
         # A dead task may be taken up again: then a step that is recorded is not done again.
         over = [item for item, state in tasks if state in TERMINAL and state is not State.dead_letter]
@@ -38,9 +43,9 @@ class Depending(SqlBase):
         never = [(item, state.value) for item, state in tasks if state in NEVER]
         waiting = self.needed([*done, *(item for item, _ in never)]) if done or never else []
         freed = [row for row in waiting if row["needs"] in done]
-        self.session.many("free_dependent", [{"item": row["item"]} for row in freed])
+        self.session.many("free_dependent", [{"item": row["item"], **_standing(now)} for row in freed])
         if any(row["state"] == State.blocked for row in freed):
-            self.free_dependents(sorted(done))
+            self.free_dependents(sorted(done), now)
         if len(freed) < len(waiting):
             self.block_dependents(never)
 
@@ -65,16 +70,23 @@ class Depending(SqlBase):
         held = [row["item"] for row in self.needed([task]) if row["state"] == State.blocked]
         self.session.many("retell_block", [{"item": item, "was": f"{NEEDS}%", "error": error} for item in held])
 
-    def free_dependents(self, tasks: Sequence[int]) -> None:
+    def free_dependents(self, tasks: Sequence[int], now: datetime) -> None:
         """These are no longer in the way."""
         while tasks:
-            freed = []
             held = {row["item"] for row in self.needed(tasks) if row["state"] == State.blocked}
-            for item in sorted(held):
-                # What waits for something that was removed goes on only when it is told to.
-                if self.session.run("unblock_task", item=item, needs=f"{NEEDS}%", removed=f"%{REMOVED}"):
-                    freed.append(item)
-            tasks = freed
+            if not held:
+                return
+            asked = {"tasks": json.dumps(sorted(held)), "needs": f"{NEEDS}%", "removed": f"%{REMOVED}"}
+            tasks = [row["id"] for row in self.session.all("to_unblock", **asked)]
+            self.session.many("unblock_task", [{"item": item, **_standing(now)} for item in tasks])
+
+    def hold_keys(self, keys: Collection[str], *, shared: bool = False) -> None:
+        """Until the commit nobody else closes a task of these; nor adds one, unless it is `shared`."""
+
+    def free_keys(self, keys: Collection[str]) -> None:
+        """Whatever is now the first of these is no longer behind another one."""
+        if keys:
+            self.session.write("free_keys", keys=json.dumps(sorted(keys)))
 
     def depend(self, items: Sequence[NewItem], recorded: Sequence[Recorded]) -> None:
         """What is new among these waits for what it needs: tasks that are known, or others of these, by their keys."""
@@ -111,6 +123,11 @@ class Depending(SqlBase):
         if missing is not None:
             raise Unknown(f"no task {missing} to depend on")
         return found
+
+
+def _standing(now: datetime) -> Row:
+    """From when on a task that goes on stands in line, and what a rank of its priority is worth."""
+    return {"now": to_micros(now), "rank": HEAD_START // timedelta(microseconds=1)}
 
 
 def refuse_circles(items: Sequence[NewItem]) -> None:

@@ -15,6 +15,8 @@ UNCLAIMED_FOR = timedelta(seconds=5)
 
 # How far down a queue we look before we look elsewhere.
 _WINDOW = 32
+# How many that have just fallen due are put in their order before they stand in the queue with the others.
+SIGHT = 1000
 
 _RING_CAUSES = {Ring.silent: Cause.news, Ring.news: Cause.news, Ring.peer: Cause.peer, Ring.operator: Cause.operator}
 
@@ -33,7 +35,14 @@ class Dueness(SqlBase):
         return Due(wakes=tuple(wakes), next_at=next_at, unclaimed=since is not None)
 
     def ready(self, now: datetime) -> list[Wake]:
-        return order(_distinct(self._for_slots(self.session, now)))
+        wakes = _distinct(self._for_slots(self.session, now))
+        only_tasks = all(wake.cause is Cause.task for wake in wakes)
+        return order(wakes) if only_tasks and not self._asks_otherwise(now) else []
+
+    def _asks_otherwise(self, now: datetime) -> bool:
+        """Whether a beat, a wake that waited or an item asks as well."""
+        one = {"now": to_micros(now), "limit": 1}
+        return any(self.session.lists(("due_standings", one), ("due_wakes", one), ("ringing_items", one)))
 
     def _for_slots(self, reader: Reading, now: datetime) -> list[Wake]:
         """As many from the head of each queue as there are free slots; then fresh tasks for what is left."""
@@ -84,11 +93,12 @@ class Dueness(SqlBase):
         return [row for target in targets for row in reader.all("ready_tasks", target=target, limit=free)]
 
     def _later(self, reader: Reading, free: int, now: int) -> list[Row]:
-        first = reader.all("first_later", window=_WINDOW, now=now)
+        first = reader.all("first_later", window=_WINDOW, sight=SIGHT, now=now)
         if _will_do(first, free):
             return [row for row in first if row["open"]]
         targets = [row["target"] for row in reader.all("later_targets")]
-        return [row for target in targets for row in reader.all("later_tasks", target=target, limit=free, now=now)]
+        asked = {"limit": free, "sight": SIGHT, "now": now}
+        return [row for target in targets for row in reader.all("later_tasks", target=target, **asked)]
 
     def _next(self, reader: Reading, now: datetime, unclaimed: datetime | None) -> datetime | None:
         row = reader.one("next_instant", now=to_micros(now))

@@ -24,6 +24,8 @@ SWEEP = timedelta(minutes=30)
 FIRST_GENERATION = "1"
 
 _MICROSECOND = timedelta(microseconds=1)
+# What no run adds.
+_TOP: tuple[int, str | None] = (0, None)
 _ENDED = TERMINAL - {State.closed}
 
 
@@ -60,16 +62,23 @@ def message_row(item: NewItem, now: datetime) -> Row:
     }
 
 
-def task_rows(items: Sequence[NewItem], now: datetime, blocked: Mapping[int, str]) -> list[Row]:
-    """`blocked` has the runs whose tasks may not begin, and why."""
+def task_rows(items: Sequence[NewItem], now: datetime, depths: Mapping[int, tuple[int, str | None]]) -> list[Row]:
+    """`depths` has the runs that add some of these: how deep those stand, and why they may not begin, if so."""
     places = {priority: to_micros(place(priority, now)) for priority in Priority}
     micros = to_micros(now)
-    return [
-        _task_row(item, micros, places, None if item.by_run is None else blocked.get(item.by_run)) for item in items
-    ]
+    keys: set[str] = set()
+    rows = []
+    for item in items:
+        depth, blocked = _TOP if item.by_run is None else depths.get(item.by_run, _TOP)
+        rows.append(_task_row(item, micros, places, depth, blocked))
+        if item.key is not None:
+            # Behind one of the same batch; whether it is behind others is for the store to see.
+            rows[-1]["behind"] = int(item.key in keys)
+            keys.add(item.key)
+    return rows
 
 
-def _task_row(item: NewItem, micros: int, places: Mapping[Priority, int], blocked: str | None) -> Row:
+def _task_row(item: NewItem, micros: int, places: Mapping[Priority, int], depth: int, blocked: str | None) -> Row:
     row: Row = {
         "state": "pending" if blocked is None else "blocked",
         "agent": item.agent,
@@ -97,6 +106,8 @@ def _task_row(item: NewItem, micros: int, places: Mapping[Priority, int], blocke
         "error": blocked,
         "created_at": micros,
         "closed_at": None,
+        "depth": depth,
+        "behind": 0,
     }
     if item.not_before is not None:
         row["not_before"] = to_micros(item.not_before)

@@ -182,4 +182,7 @@ def _why_task_moot(row: Row, wake: Wake, now: datetime) -> str | None:
         return f"task {wake.task} is not due yet"
     if row["task_behind"] is not None:
         return f"task {wake.task} comes after task {row['task_behind']} of the same key"
+    if row["task_before"] is not None:
+        # It has waited, and a better one came meanwhile: that is asked for in its stead.
+        return f"task {row['task_before']} stands before task {wake.task}"
     return None

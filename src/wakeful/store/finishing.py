@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby, islice
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from wakeful.core.agents import Agent
 from wakeful.core.codec import encode
 from wakeful.core.errors import Stale
 from wakeful.core.events import EventKind
-from wakeful.core.items import TERMINAL
+from wakeful.core.items import TERMINAL, State
 from wakeful.core.runs import Ending, Outcome, Run, summarise
 from wakeful.core.settlement import Settlement, TaskFate, settle_task
 from wakeful.core.wakes import Subject
@@ -41,6 +42,11 @@ class _Part(NamedTuple):
     task: Row
     end: TaskEnd
     agent: Agent
+
+    @property
+    def held(self) -> bool:
+        """Not one that was taken from its run meanwhile: how that ends changes nothing more."""
+        return bool(self.task["held_by"] == self.run)
 
 
 class _Ended(NamedTuple):
@@ -187,33 +193,35 @@ class Finishing(Running, Depending):
         (row,) = self.session.all("run_agent", run=run)
         return self.read_agent(row)
 
-    def _settle_tasks(self, parts: list[_Part], now: datetime) -> list[Outcome]:
+    def _settle_tasks(self, parts: list[_Part], now: datetime) -> list[Outcome | None]:
         if not parts:
             return []
-        fates = [_fate(part, now) for part in parts]
-        both = list(zip(parts, fates, strict=True))
-        # A task that was cancelled meanwhile is no longer held by this run: its end changes nothing more.
-        held = [(part, fate) for part, fate in both if part.task["held_by"] == part.run]
+        both = [(part, _fate(part, now)) for part in parts]
+        held = [(part, fate) for part, fate in both if part.held]
+        keys = {part.task["key"] for part, fate in held if fate.state in TERMINAL} - {None}
+        self.hold_keys(keys)
         for run, share in groupby(both, key=lambda pair: pair[0].run):
             ended = list(share)
             self._write_tasks(run, ended, now)
             self._tell_tasks(run, ended, now)
-        self.tasks_closed([(part.task["id"], fate.state) for part, fate in held])
-        return [fate.outcome for fate in fates]
+        self.tasks_closed([(part.task["id"], fate.state) for part, fate in held], now)
+        self.free_keys(keys)
+        return [fate.outcome if part.held else None for part, fate in both]
 
-    def _write_tasks(self, run: int, ended: list[tuple[_Part, TaskFate]], now: datetime) -> None:
+    def _write_tasks(self, run: int, parts: list[tuple[_Part, TaskFate]], now: datetime) -> None:
         """Most are done and say no more: those are written as one."""
         done: list[tuple[_Part, TaskFate]] = []
         others: list[tuple[_Part, TaskFate]] = []
-        for part, fate in ended:
-            plain = part.task["held_by"] == run and fate.outcome is Outcome.done and _says_nothing(part.end)
+        for part, fate in parts:
+            plain = part.held and fate.outcome is Outcome.done and _says_nothing(part.end)
             (done if plain else others).append((part, fate))
         if done:
             tasks = json.dumps([part.task["id"] for part, _ in done])
-            self.session.write("end_done", run=run, now=to_micros(now), tasks=tasks)
+            ended = json.dumps([{"item": part.task["id"], "began": _began(part, now)} for part, _ in done])
+            self.session.write("end_done", run=run, now=to_micros(now), ended=ended)
             self.session.write("settle_done", run=run, now=to_micros(now), tasks=tasks)
         self.session.many("end_attempt", [_attempt(part, fate, now) for part, fate in others])
-        held = [(part, fate) for part, fate in others if part.task["held_by"] == run]
+        held = [(part, fate) for part, fate in others if part.held]
         self.session.many("settle_task", [_settled(part, fate, now) for part, fate in held])
 
     def _tell_tasks(self, run: int, ended: list[tuple[_Part, TaskFate]], now: datetime) -> None:
@@ -291,7 +299,13 @@ def _parts(ended: _Ended) -> list[_Part]:
 
 def _fate(part: _Part, now: datetime) -> TaskFate:
     task = part.task
-    return settle_task(task["id"], task["attempts"], task["max_retries"], part.end.ending, part.agent, now)
+    fate = settle_task(task["id"], task["attempts"], task["max_retries"], part.end.ending, part.agent, now)
+    return fate if part.held else replace(fate, state=State(task["state"]), attempts=task["attempts"], not_before=None)
+
+
+def _began(part: _Part, now: datetime) -> int:
+    """The task itself, not the shift in which it was."""
+    return to_micros(now - part.end.ending.elapsed)
 
 
 def _attempt(part: _Part, fate: TaskFate, now: datetime) -> Row:
@@ -304,6 +318,7 @@ def _attempt(part: _Part, fate: TaskFate, now: datetime) -> Row:
         "exit_code": part.end.ending.exit_code,
         "error": fate.error,
         "output": part.end.ending.printed,
+        "began": _began(part, now),
     }
 
 
@@ -319,7 +334,8 @@ def _settled(part: _Part, fate: TaskFate, now: datetime) -> Row:
         "attempts": fate.attempts,
         "not_before": micros_or_none(fate.not_before),
         "error": fate.error or None,
-        "result": result_of(part.end),
+        # What a failed attempt printed is kept with the attempt.
+        "result": result_of(part.end) if fate.state is State.completed else None,
         "closed_at": to_micros(now) if fate.state in TERMINAL else None,
     }
 

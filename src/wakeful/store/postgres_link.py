@@ -131,6 +131,10 @@ class Link:
                 if error.diag.constraint_name != ONE_OF_A_KEY:
                     raise
                 raise Crowded("another task of the same key was begun just now") from error
+            except psycopg.errors.NotNullViolation as error:
+                if error.diag.table_name != "attempt":
+                    raise
+                raise Crowded("another run was given the task just now") from error
 
     def ask(self, *queries: tuple[str, Row]) -> list[Answer]:
         """Sent together, and waited for."""

@@ -130,6 +130,15 @@ class PostgresSession(Link):
         self.write(f"try_{query}" if self.laden else query, **whose)
         self.laden = True
 
+    def hold_keys(self, keys: Sequence[str], *, shared: bool) -> None:
+        """What is added to these causal keys, or closed of them, until the commit; whoever only adds is `shared`."""
+        query = "share_keys" if shared else "have_keys"
+        if self.laden:
+            self._try(f"try_{query}", number=self.house >> 8, keys=keys)
+        else:
+            self.write(query, number=self.house >> 8, keys=keys)
+        self.laden = True
+
     def purse(self) -> None:
         """The money of the fleet, where it is bounded: one looks into it at a time."""
         # Always the last that is waited for, so those who have it wait for nobody.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -185,6 +185,10 @@ class PostgresStore(PostgresDeciding):
             id = next(keyless) if item.dedupe is None else keyed.pop(item.dedupe, None)
             recorded.append(self.known(item) if id is None else Recorded(id=id))
         return recorded
+
+    def hold_keys(self, keys: Collection[str], *, shared: bool = False) -> None:
+        if keys:
+            self.session.hold_keys(sorted(keys), shared=shared)
 
     def recur(self, now: datetime) -> list[Recorded]:
         verb = super().recur

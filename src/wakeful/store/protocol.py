@@ -40,6 +40,7 @@ from wakeful.store.listed import TaskFilter as TaskFilter
 from wakeful.store.listed import WakeRow as WakeRow
 from wakeful.store.readable import Readable as Readable
 from wakeful.store.readable import Why as Why
+from wakeful.store.waited import Waited as Waited
 
 T = TypeVar("T")
 
@@ -111,7 +112,7 @@ class Finish:
     tasks: tuple[TaskEnd, ...] = ()
 
 
-class Store(Readable, Audited, Protocol):
+class Store(Readable, Waited, Audited, Protocol):
     # -- what the operator says ---------------------------------------------------------------------------
     def declare(self, fleet: Fleet, now: datetime, *, boot: bool = False) -> list[str]:
         """Adopt a fleet: new agents get a standing and a first due instant, changed ones a new version, missing
@@ -189,8 +190,8 @@ class Store(Readable, Audited, Protocol):
         free, ready tasks, ringing items that nobody asked for yet. Reads only."""
 
     def ready(self, now: datetime) -> list[Wake]:
-        """Of what is due, what could begin in a slot that is free: waiting wakes and tasks, best placed first. Called
-        within a write, whose own doings it sees. Reads only."""
+        """The tasks that could begin in a slot that is free, best placed first; none while anything else is due, which
+        may have to go before them. Called within a write, whose own doings it sees. Reads only."""
 
     def ask(self, wakes: Sequence[Wake], now: datetime) -> list[int]:
         """Record wakes undecided, for when no engine lives to decide them; they are due at once. One

@@ -9,6 +9,7 @@ Laws:
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
@@ -48,12 +49,21 @@ class Recording(Depending):
     def _record_alike(self, items: list[NewItem], now: datetime, *, tasks: bool) -> list[Recorded]:
         try:
             if tasks:
-                return self.insert_items("put_task", items, task_rows(items, now, self._too_deep(items)))
+                return self._record_tasks(items, now)
             return self.insert_items("put_item", items, [message_row(item, now) for item in items])
         except self.session.broken as error:
             if not self.session.unreferenced(error):
                 raise
             raise self._nobody_of(items) from error
+
+    def _record_tasks(self, items: list[NewItem], now: datetime) -> list[Recorded]:
+        keys = [item.key for item in items if item.key is not None]
+        self.hold_keys(set(keys), shared=True)
+        recorded = self.insert_items("put_task", items, task_rows(items, now, self._depths(items)))
+        if len(set(keys)) < len(keys):
+            # One that is told to come before another in this batch may be known, and done.
+            self.free_keys({key for key, times in Counter(keys).items() if times > 1})
+        return recorded
 
     def insert_message(self, row: Row) -> None:
         """One that has been made into a row, with what is its source's own."""
@@ -64,16 +74,16 @@ class Recording(Depending):
                 raise
             raise Unknown(f"no agent is called {row['agent']}") from error
 
-    def _too_deep(self, items: list[NewItem]) -> dict[int, str]:
-        """Of the runs that add these, those that stand at the end of their chain."""
-        found: dict[int, str] = {}
+    def _depths(self, items: list[NewItem]) -> dict[int, tuple[int, str | None]]:
+        """Of the runs that add these: how deep those stand, and where that is too deep, why they may not begin."""
+        found: dict[int, tuple[int, str | None]] = {}
         for run in {item.by_run for item in items if item.by_run is not None}:
             wake, agent = self.session.lists(("depth_of_run", {"run": run}), ("run_agent", {"run": run}))
             if not wake or not agent:
                 continue
             depth, limit = wake[0]["depth"] + 1, self.read_agent(agent[0]).limits.chain
-            if depth > limit:
-                found[run] = f"chain: this task is {depth} away from its root, the limit is {limit}"
+            too_deep = f"chain: this task is {depth} away from its root, the limit is {limit}"
+            found[run] = depth, too_deep if depth > limit else None
         return found
 
     def insert_items(self, query: str, items: list[NewItem], rows: list[Row]) -> list[Recorded]:

@@ -16,6 +16,7 @@ from datetime import datetime
 
 from wakeful.core.codec import decode
 from wakeful.core.errors import Busy, Unknown, WakefulError
+from wakeful.core.items import State
 from wakeful.core.recurrences import Overlap, Recurrence
 from wakeful.store.protocol import Recorded
 from wakeful.store.recording import Recording
@@ -35,7 +36,13 @@ class Recurring(Recording):
         declared = _read(row)
         at = declared.last(from_micros(row["next_at"]), now)
         self.session.write("set_next", name=declared.name, next_at=to_micros(declared.after(now)))
-        if declared.overlap is Overlap.skip and self.session.one("open_of_source", source=declared.source):
+        before = (
+            self.session.one("open_of_source", source=declared.source) if declared.overlap is Overlap.skip else None
+        )
+        if before is not None:
+            if before["state"] == State.blocked:
+                # It ends by nobody's doing but a person's, and the schedule is silent until then.
+                log.warning("%s does not recur at %s: task %d of it is blocked", declared.name, at, before["id"])
             return []
         task = declared.task(at)
         # Of an instant that was made up for before, whatever the task was called then.

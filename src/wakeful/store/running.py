@@ -21,6 +21,10 @@ from wakeful.store.session import Row
 MOST_SHOWN = 100
 
 
+# The most tasks whose instant has come that are put at their places at once.
+MOST_RIPENED = 2000
+
+
 class _Claimed(NamedTuple):
     """A run that is about to start, with all that is to be known of it before anything is written."""
 
@@ -117,6 +121,7 @@ class Running(Declaring):
                 self.void_run(run["id"], run["epoch"], now)
             pauses = self.session.all("expired_pauses", now=to_micros(now))
             self.lift([to_pause(row) for row in pauses], "time", now)
+            self.session.write("ripen_tasks", now=to_micros(now), limit=MOST_RIPENED)
             return [run["id"] for run in runs]
 
 

@@ -26,6 +26,7 @@ from wakeful.store.queues import Queues
 from wakeful.store.rows import to_attempt, to_item, to_pause, to_run_row, to_standing
 from wakeful.store.stopping import Stopping
 from wakeful.store.tasking import Tasking
+from wakeful.store.waiting import Waiting
 
 
 class SqlStore(
@@ -42,6 +43,7 @@ class SqlStore(
     Tasking,
     Keeping,
     Auditing,
+    Waiting,
 ):
     """The whole protocol over one session. Reads go through the session's readers and see what is committed."""
 

@@ -131,6 +131,8 @@ class Tasking(Finishing):
     def _end_by_hand(self, item: Item, state: State, by: str, now: datetime, reason: str, result: str | None) -> None:
         if item.state is State.in_progress:
             self._take_away(item.id, by, now)
+        keys = [] if item.key is None else [item.key]
+        self.hold_keys(keys)
         self.session.write(
             "end_task",
             item=item.id,
@@ -140,7 +142,8 @@ class Tasking(Finishing):
             result=result,
             now=to_micros(now),
         )
-        self.tasks_closed([(item.id, state)])
+        self.tasks_closed([(item.id, state)], now)
+        self.free_keys(keys)
 
     def _take_away(self, task: int, by: str, now: datetime) -> None:
         """From its run: one that nobody has begun does not begin it, of one under way it is noted for its holder."""
@@ -156,7 +159,9 @@ class Tasking(Finishing):
 
     def _renew_task(self, item: Item, now: datetime) -> None:
         self.session.write("retry_task", item=item.id, place=to_micros(place(item.priority, now)))
-        self.free_dependents([item.id])
+        if item.key is not None:
+            self.session.write("step_behind", key=item.key, item=item.id)
+        self.free_dependents([item.id], now)
 
     def _take_out(self, item: Item) -> dict[str, object]:
         attempts = [to_attempt(row) for row in self.session.all("task_attempts", item=item.id)]

@@ -94,6 +94,10 @@ class Swept:
             if wake not in self.wakes.states:
                 self.findings.add(WAKES, (f"wake {wake}", f"run {run}"), f"the wake that run {run} rests on", _GONE)
 
+    def _unkeyed(self, at: int) -> bool:
+        """What has lost its key to a sweep is taken by the next one, after what is younger: it says nothing of that."""
+        return self.history.late and at <= self._latest
+
     # -- items ------------------------------------------------------------------------------------------------
     def _sweepable_items(self) -> list[int]:
         # What others need or a key guards is kept; of the rest the first that ended says how far it was swept.
@@ -107,7 +111,7 @@ class Swept:
             if item in self.items.of:
                 continue
             over = tale.closed or tale.answered_at is not None
-            if not (over and self._taken(tale.at, horizon)):
+            if not (over and (self._taken(tale.at, horizon) or self._unkeyed(tale.at))):
                 self.findings.add(MESSAGES, f"item {item}", "an item that its events tell of", _GONE)
         removed = {item for item, changes in tales.changes.items() if changes[-1].change == "remove"}
         mentioned: dict[int, int] = {}
@@ -117,7 +121,11 @@ class Swept:
         for item, changes in tales.changes.items():
             mentioned[item] = max(changes[-1].at, mentioned.get(item, 0))
         for item, at in (*mentioned.items(), *self._asked(mentioned)):
-            if item not in self.items.of and item not in removed and not self._taken(at, horizon):
+            if (
+                item not in self.items.of
+                and item not in removed
+                and not (self._taken(at, horizon) or self._unkeyed(at))
+            ):
                 self.findings.add(TASKS, f"item {item}", "a task that its events tell of", _GONE)
         for item in removed:
             if item in self.items.of:

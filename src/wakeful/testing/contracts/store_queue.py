@@ -161,7 +161,7 @@ class QueueContract(StoreCase):
             self.end(order, DONE, NOW + 2 * HOUR + n * SECOND)
         assert begun == [sooner, later]
 
-    def test_a_task_that_is_taken_up_again_has_kept_its_place(self) -> None:
+    def test_a_task_that_is_taken_up_again_stands_in_line_from_then_on(self) -> None:
         self.declare(MOSS)
         first = self.task("moss", max_retries=0)
         second = self.task("moss", NOW + SECOND)
@@ -169,9 +169,9 @@ class QueueContract(StoreCase):
         self.end(order, FAILED, NOW)
         self.store.change_task(first, "retry", "rana", NOW + HOUR)
         (order,) = self.serve(NOW + HOUR)
-        assert order.tasks[0].id == first
+        assert order.tasks[0].id == second
         self.end(order, DONE, NOW + HOUR)
-        assert self.serve(NOW + HOUR + SECOND)[0].tasks[0].id == second
+        assert self.serve(NOW + HOUR + SECOND)[0].tasks[0].id == first
 
     @pytest.mark.parametrize("role", [None, "editor"])
     def test_what_comes_while_all_are_busy_stands_before_what_has_less_of_a_head_start(self, role: str | None) -> None:

@@ -53,11 +53,38 @@ class ShiftsContract(StoreCase):
 
     def test_a_shift_is_at_most_32_tasks_and_the_rest_waits_for_the_next(self) -> None:
         self.declare(HANDLER)
+        self.end(self.shift(self.task("moss")), DONE, NOW)
         tasks = [self.task("moss") for _ in range(40)]
         order = self.shift(*tasks[:32])
         self.end(order, DONE, NOW + SECOND)
         (order,) = self.serve(NOW + SECOND)
         assert [task.id for task in order.tasks] == tasks[32:]
+
+    def test_while_nobody_knows_how_long_they_take_a_shift_takes_few(self) -> None:
+        self.declare(HANDLER)
+        tasks = [self.task("moss") for _ in range(40)]
+        self.shift(*tasks[:4])
+
+    def test_what_takes_long_is_taken_one_by_one(self) -> None:
+        self.declare(HANDLER)
+        first, second, third = (self.task("moss") for _ in range(3))
+        self.end(self.shift(first, second, third), DONE, NOW + MINUTE)
+        more = [self.task("moss") for _ in range(3)]
+        (order,) = self.serve(NOW + MINUTE)
+        assert [task.id for task in order.tasks] == more[:1]
+
+    def test_a_shift_leaves_their_share_to_the_idle_of_its_role(self) -> None:
+        names = ("moss", "wren", "hale")
+        self.declare(*(an_agent(name, runner=Runner.handler, roles=("editor",)) for name in names))
+        for name in names:
+            self.task(name)
+        for order in self.serve(NOW):
+            self.end(order, DONE, NOW)
+        for _ in range(9):
+            self.task(role="editor")
+        orders = [order for _ in names for order in self.serve(NOW)]
+        assert sorted(len(order.tasks) for order in orders) == [3, 3, 3]
+        assert {order.run.agent for order in orders} == set(names)
 
     def test_a_process_takes_one_task_at_a_time(self) -> None:
         self.declare("moss")
@@ -151,11 +178,57 @@ class ShiftsContract(StoreCase):
         told = [(good, DONE), (bad, FAILED), (999, DONE), (good, FAILED), (cancelled, DONE)]
         ends = [TaskEnd(task=task, ending=ending) for task, ending in told]
         outcomes = self.store.finish_tasks(order.run.id, order.run.epoch, ends, NOW + MINUTE)
-        assert outcomes == [Outcome.done, Outcome.failed, None, None, Outcome.done]
+        assert outcomes == [Outcome.done, Outcome.failed, None, None, None]
         states = [self.item(task).state for task in (good, bad, left, cancelled)]
         assert states == [State.completed, State.failed, State.in_progress, State.cancelled]
-        told_of = [event.item for event in self.store.events() if event.kind is EventKind.task_ended]
-        assert told_of == [good, bad, cancelled]
+        told_of = [event for event in self.store.events() if event.kind is EventKind.task_ended]
+        assert [event.item for event in told_of] == [good, bad, cancelled]
+        # What was taken from the run stays as it is, and is told as that.
+        assert [(event.fields or {})["state"] for event in told_of] == ["completed", "failed", "cancelled"]
+        (late,) = self.store.attempts(cancelled)
+        assert (late.outcome, late.counted, self.item(cancelled).attempts) == (Outcome.done, False, 0)
+
+    def test_an_attempt_in_a_shift_is_as_long_as_the_task_itself_took(self) -> None:
+        self.declare(HANDLER)
+        plain, bad, unsaid = (self.task("moss") for _ in range(3))
+        order = self.shift(plain, bad, unsaid)
+        ends = [
+            TaskEnd(task=plain, ending=replace(DONE, elapsed=2 * SECOND)),
+            TaskEnd(task=bad, ending=replace(FAILED, elapsed=3 * SECOND)),
+            TaskEnd(task=unsaid, ending=replace(DONE, elapsed=HOUR)),
+        ]
+        self.store.finish_tasks(order.run.id, order.run.epoch, ends, NOW + MINUTE)
+        tried = [self.store.attempts(task)[0] for task in (plain, bad, unsaid)]
+        assert [attempt.ended_at for attempt in tried] == [NOW + MINUTE] * 3
+        # None begins before its run.
+        assert [attempt.started_at for attempt in tried] == [NOW + 58 * SECOND, NOW + 57 * SECOND, NOW]
+
+    def test_what_a_failed_attempt_printed_is_not_the_result_of_the_task(self) -> None:
+        self.declare("moss")
+        task = self.task("moss")
+        (order,) = self.serve(NOW)
+        self.end(order, replace(FAILED, output="no such server"), NOW)
+        assert (self.item(task).state, self.item(task).result) == (State.failed, None)
+        (order,) = self.serve(NOW + MINUTE)
+        self.end(order, DONE, NOW + MINUTE)
+        assert (self.item(task).state, self.item(task).result) == (State.completed, None)
+
+    def test_a_task_stands_as_deep_as_what_added_it_whatever_shares_its_shift(self) -> None:
+        self.declare(HANDLER)
+        self.task("moss")
+        (order,) = self.serve(NOW)
+        deep = self.task("moss", NOW, by_run=order.run.id, priority=Priority.low)
+        self.end(order)
+        # Of an operator's, and of one that stands deeper, each is in a shift of its own depth.
+        self.task("moss", NOW)
+        deepest = []
+        for n in range(1, 4):
+            orders = [self.serve(NOW + n * SECOND)[0]]
+            (last,) = orders
+            self.end(last, at=NOW + n * SECOND) if False else None
+            deepest.append([task.id for task in last.tasks])
+            break
+        assert deep not in deepest[0]
 
     # -- steps
 

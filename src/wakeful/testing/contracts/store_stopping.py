@@ -58,7 +58,7 @@ class StoppingContract(StoreCase):
         assert self.stops() == [Stop(run=run, epoch=epoch, by="rana", at_once=False, task=taken)]
         assert self.stops("two") == []
         ends = [TaskEnd(task=taken, ending=BY_US)]
-        assert self.store.finish_tasks(run, epoch, ends, NOW + MINUTE) == [Outcome.killed]
+        assert self.store.finish_tasks(run, epoch, ends, NOW + MINUTE) == [None]
         assert self.stops() == []
         assert (self.item(taken).state, self.item(left).state) == (State.cancelled, State.in_progress)
 

@@ -225,6 +225,10 @@ CREATE TABLE item (
     not_before   BIGINT,
     tags         TEXT NOT NULL DEFAULT '[]',
     waits_for    INTEGER NOT NULL DEFAULT 0 CHECK (waits_for >= 0),
+    -- 1 while an older one of its key is open: only the first of a key is looked at, however many come after it.
+    behind       SMALLINT NOT NULL DEFAULT 0 CHECK (behind IN (0, 1)),
+    -- How many runs there are between it and what no run added.
+    depth        INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0),
     reply_to     BIGINT,
     -- The first message of the conversation, where it is not itself.
     thread       BIGINT,
@@ -258,13 +262,13 @@ CREATE INDEX item_unanswered ON item (agent, ring_at)
 CREATE INDEX item_held ON item (held_by) WHERE held_by IS NOT NULL;
 -- `asked` is set while a wake for the task waits. A queue is read from its head, whoever else queues before it.
 CREATE INDEX item_ready ON item (target, place, id)
-    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NULL;
+    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL AND not_before IS NULL;
 CREATE INDEX item_first ON item (place, id)
-    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NULL;
+    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL AND not_before IS NULL;
 CREATE INDEX item_later ON item (target, not_before, id)
-    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL;
+    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL AND not_before IS NOT NULL;
 CREATE INDEX item_soonest ON item (not_before, id)
-    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL;
+    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL AND not_before IS NOT NULL;
 CREATE INDEX item_key ON item (key, id) WHERE key IS NOT NULL AND closed_at IS NULL;
 -- Of one key, one at a time, whoever is at it.
 CREATE UNIQUE INDEX item_key_held ON item (key) WHERE key IS NOT NULL AND held_by IS NOT NULL;

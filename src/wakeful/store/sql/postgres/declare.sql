@@ -136,4 +136,4 @@ UPDATE recurrence SET next_at = :next_at WHERE name = :name;
 DELETE FROM recurrence WHERE name = :name;
 
 -- name: open_of_source
-SELECT 1 AS found FROM item WHERE source = :source AND source IS NOT NULL AND kind = 'task' AND closed_at IS NULL LIMIT 1;
+SELECT id, state FROM item WHERE source = :source AND source IS NOT NULL AND kind = 'task' AND closed_at IS NULL LIMIT 1;

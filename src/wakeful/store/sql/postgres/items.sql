@@ -22,18 +22,22 @@ RETURNING id, dedupe;
 -- name: put_task
 INSERT INTO item (kind, ring, fingerprint,
     state, agent, role, target, sender, origin, subject, body, type, priority, dedupe, source, max_retries, key,
-    not_before, tags, by_run, metadata, place, timeout, payload, attempts, result, error, created_at, closed_at)
+    not_before, tags, by_run, metadata, place, timeout, payload, attempts, result, error, created_at, closed_at,
+    depth, behind)
 SELECT 'task', 'silent', '1',
     r.state, r.agent, r.role, r.target, r.sender, r.origin, r.subject, r.body, r.type, r.priority, r.dedupe, r.source,
     r.max_retries, r.key, r.not_before, r.tags, r.by_run, r.metadata, r.place, r.timeout, r.payload, r.attempts,
-    r.result, r.error, r.created_at, r.closed_at
+    r.result, r.error, r.created_at, r.closed_at, r.depth,
+    CASE WHEN r.key IS NULL THEN 0 WHEN r.behind = 1 THEN 1
+        WHEN EXISTS (SELECT 1 FROM item o WHERE o.key = r.key::varchar AND o.key IS NOT NULL AND o.closed_at IS NULL) THEN 1 ELSE 0 END
 FROM ROWS FROM (json_to_recordset(:rows::json) AS (
     state text, agent text, role text, target text, sender text, origin text, subject text, body text, type text,
     priority smallint, dedupe text, source text, max_retries int, key text, not_before bigint, tags text, by_run
     bigint, metadata text, place bigint, timeout bigint, payload text, attempts int, result text, error text,
-    created_at bigint, closed_at bigint)) WITH ORDINALITY AS r (
+    created_at bigint, closed_at bigint, depth int, behind smallint)) WITH ORDINALITY AS r (
     state, agent, role, target, sender, origin, subject, body, type, priority, dedupe, source, max_retries, key,
-    not_before, tags, by_run, metadata, place, timeout, payload, attempts, result, error, created_at, closed_at, turn)
+    not_before, tags, by_run, metadata, place, timeout, payload, attempts, result, error, created_at, closed_at,
+    depth, behind, turn)
 WHERE r.dedupe IS NULL OR (SELECT k.id FROM item k WHERE k.dedupe = r.dedupe::varchar) IS NULL
 ORDER BY r.turn
 ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING

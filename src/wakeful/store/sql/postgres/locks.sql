@@ -13,6 +13,23 @@ SELECT pg_try_advisory_xact_lock(:house) AS had;
 -- name: hold_purse
 SELECT pg_advisory_xact_lock(:purse);
 
+-- name: have_keys
+-- Causal keys are locked in parts, so that a batch of a thousand keys does not fill the table of locks.
+SELECT pg_advisory_xact_lock((:number::bigint % 2000000000)::int, k.part)
+FROM (SELECT DISTINCT hashtext(n.key) & 255 AS part FROM unnest(:keys::text[]) AS n (key) ORDER BY 1) AS k;
+
+-- name: share_keys
+SELECT pg_advisory_xact_lock_shared((:number::bigint % 2000000000)::int, k.part)
+FROM (SELECT DISTINCT hashtext(n.key) & 255 AS part FROM unnest(:keys::text[]) AS n (key) ORDER BY 1) AS k;
+
+-- name: try_have_keys
+SELECT coalesce(bool_and(pg_try_advisory_xact_lock((:number::bigint % 2000000000)::int, k.part)), true) AS had
+FROM (SELECT DISTINCT hashtext(n.key) & 255 AS part FROM unnest(:keys::text[]) AS n (key) ORDER BY 1) AS k;
+
+-- name: try_share_keys
+SELECT coalesce(bool_and(pg_try_advisory_xact_lock_shared((:number::bigint % 2000000000)::int, k.part)), true) AS had
+FROM (SELECT DISTINCT hashtext(n.key) & 255 AS part FROM unnest(:keys::text[]) AS n (key) ORDER BY 1) AS k;
+
 -- name: last_settled
 SELECT last_settled(:log) AS id;
 

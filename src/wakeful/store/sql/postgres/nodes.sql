@@ -44,7 +44,7 @@ RETURNING last_settled(:log) AS last_event, (
         UNION ALL SELECT :now
         WHERE EXISTS (SELECT 1 FROM wake WHERE state = 'waiting' AND guard = 'slots' AND pool = 'workers')
             AND (SELECT workers FROM fleet) > (SELECT count(*) FROM run WHERE pool = 'workers' AND ended_at IS NULL)
-        UNION ALL SELECT min(not_before) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+        UNION ALL SELECT min(not_before) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
             AND not_before IS NOT NULL AND not_before > :now
         -- As `first_ready` and `first_later` have it; behind many that are held up there may be more: then look.
         UNION ALL SELECT CASE WHEN count(*) >= 32 OR bool_or(offered) THEN :now END
@@ -66,10 +66,10 @@ RETURNING last_settled(:log) AS last_event, (
             AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL)))
                 AS offered
             FROM ((SELECT id, key, source, target, agent, role FROM item
-                WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+                WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
                     AND not_before IS NULL ORDER BY place, id LIMIT 32)
                 UNION ALL (SELECT id, key, source, target, agent, role FROM item
-                WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+                WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
                     AND not_before IS NOT NULL AND not_before <= :now ORDER BY not_before, id LIMIT 32)) AS i) AS heads
         WHERE (SELECT workers FROM fleet) > (SELECT count(*) FROM run WHERE pool = 'workers' AND ended_at IS NULL)
     ) AS instants) AS next_at;

@@ -14,7 +14,7 @@ FROM json_to_recordset(:rows::json) AS r (item bigint) WHERE item.id = r.item AN
 
 -- name: first_ready
 -- The heads of all queues together, as far as the window goes; `open` says whether one may be offered.
-SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth,
     (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
         AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
@@ -32,12 +32,12 @@ SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
         OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled = 1
             AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))) AS open
 FROM item i
-WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL AND i.not_before IS NULL
+WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0 AND i.asked IS NULL AND i.not_before IS NULL
 ORDER BY i.place, i.id LIMIT :window;
 
 -- name: first_later
--- The heads of all queues together, as far as the window goes; `open` says whether one may be offered.
-SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
+-- As above. What has fallen due stands at its place with the others at the next `ripen_tasks`; till then as far as one sees.
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth,
     (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
         AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
@@ -54,17 +54,18 @@ SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
             AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))
         OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled = 1
             AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))) AS open
-FROM item i
-WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
-ORDER BY i.not_before, i.id LIMIT :window;
+FROM (SELECT * FROM (SELECT i.id, i.agent, i.role, i.target, i.key, i.place, i.created_at, i.source, i.by_run, i.depth FROM item i
+    WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0 AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
+    ORDER BY i.not_before, i.id LIMIT :sight) AS due ORDER BY place, id LIMIT :window) AS i
+ORDER BY i.place, i.id;
 
 -- name: ready_targets
 -- From target to target, however long their queues; but those only for whom nobody waits yet, and somebody is idle.
 WITH RECURSIVE targets (target) AS (
-    SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+    SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
         AND not_before IS NULL
     UNION ALL
-    SELECT (SELECT min(i.target) FROM item i WHERE i.target > targets.target AND i.kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+    SELECT (SELECT min(i.target) FROM item i WHERE i.target > targets.target AND i.kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
         AND not_before IS NULL)
     FROM targets WHERE targets.target IS NOT NULL
 )
@@ -83,10 +84,10 @@ WHERE t.target IS NOT NULL
 -- name: later_targets
 -- From target to target, however long their queues; but those only for whom nobody waits yet, and somebody is idle.
 WITH RECURSIVE targets (target) AS (
-    SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+    SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
         AND not_before IS NOT NULL
     UNION ALL
-    SELECT (SELECT min(i.target) FROM item i WHERE i.target > targets.target AND i.kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+    SELECT (SELECT min(i.target) FROM item i WHERE i.target > targets.target AND i.kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
         AND not_before IS NOT NULL)
     FROM targets WHERE targets.target IS NOT NULL
 )
@@ -108,8 +109,8 @@ SELECT count(*) AS idle FROM (SELECT 1 FROM role o WHERE o.role = :role
     AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = o.agent AND b.ended_at IS NULL) LIMIT :limit) AS found;
 
 -- name: ready_tasks
-SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run FROM item i
-WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth FROM item i
+WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0
     AND i.asked IS NULL AND i.not_before IS NULL
     AND (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
@@ -121,17 +122,25 @@ WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed'
 ORDER BY i.place, i.id LIMIT :limit;
 
 -- name: later_tasks
-SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run FROM item i
-WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth
+FROM (SELECT i.id, i.agent, i.role, i.target, i.key, i.place, i.created_at, i.source, i.by_run, i.depth FROM item i
+    WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0
     AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
-    AND (i.key IS NULL OR NOT EXISTS
+    ORDER BY i.not_before, i.id LIMIT :sight) AS i
+WHERE (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
         AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
         -- Taken from its run, and not ended yet.
         AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
             WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
-ORDER BY i.not_before, i.id LIMIT :limit;
+ORDER BY i.place, i.id LIMIT :limit;
+
+-- name: ripen_tasks
+-- From now on their place decides, as that of all others does.
+UPDATE item SET not_before = NULL WHERE id = ANY (ARRAY(SELECT i.id FROM item i
+    WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0 AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
+    ORDER BY i.not_before, i.id LIMIT :limit FOR UPDATE SKIP LOCKED));
 
 -- name: task_attempts
 SELECT item, run, started_at, ended_at, outcome, counted, exit_code, error, output FROM attempt WHERE item = :item ORDER BY run;
@@ -141,13 +150,15 @@ SELECT item, run, started_at, ended_at, outcome, counted, exit_code, error, outp
 WHERE item = ANY (ARRAY(SELECT json_array_elements_text(:tasks::json)::bigint)) ORDER BY item, run;
 
 -- name: end_task
-UPDATE item SET state = :state, held_by = NULL, asked = NULL, error = :error, result = coalesce(:result, result),
+UPDATE item SET state = :state, held_by = NULL, asked = NULL, error = :error, result = :result,
     not_before = NULL, closed_at = :now
 WHERE id = :item;
 
 -- name: retry_task
 -- What it waits for is counted anew: something may have been removed. It stands in line from now on.
 UPDATE item SET place = :place, state = 'pending', held_by = NULL, asked = NULL, error = NULL, closed_at = NULL, not_before = NULL, attempts = 0,
+    behind = CASE WHEN EXISTS (SELECT 1 FROM item o WHERE o.key = item.key AND o.key IS NOT NULL AND o.closed_at IS NULL
+        AND o.id < item.id) THEN 1 ELSE 0 END,
     waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
 WHERE id = :item;
 
@@ -169,9 +180,11 @@ SELECT d.needs, d.item, i.state FROM json_array_elements_text(:tasks::json) AS j
 JOIN dependency d ON d.needs = j.value::bigint JOIN item i ON i.id = d.item ORDER BY d.needs, d.item;
 
 -- name: free_dependent
--- More than one of those that it waits for may have ended at once.
-UPDATE item SET waits_for = greatest(waits_for - r.ended, 0)
-FROM (SELECT item, count(*)::int AS ended FROM json_to_recordset(:rows::json) AS r (item bigint) GROUP BY item) AS r
+-- More than one of those that it waits for may have ended at once. It stands in line from when the last one has.
+UPDATE item SET waits_for = greatest(waits_for - r.ended, 0),
+    place = CASE WHEN waits_for <= r.ended THEN greatest(place, r.now - priority * r.rank, not_before - priority * r.rank) ELSE place END
+FROM (SELECT item, count(*)::int AS ended, max(now) AS now, max(rank) AS rank
+    FROM json_to_recordset(:rows::json) AS r (item bigint, now bigint, rank bigint) GROUP BY item) AS r
 WHERE item.id = r.item;
 
 -- name: block_task
@@ -182,13 +195,20 @@ FROM json_to_recordset(:rows::json) AS r (item bigint, error text) WHERE item.id
 UPDATE item SET error = r.error FROM json_to_recordset(:rows::json) AS r (item bigint, was text, error text)
 WHERE item.id = r.item AND item.state = 'blocked' AND item.error LIKE r.was;
 
--- name: unblock_task
--- What it waits for is counted anew: something may have been removed.
-UPDATE item SET state = 'pending', error = NULL,
-    waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
-WHERE id = :item AND state = 'blocked' AND error LIKE :needs AND error NOT LIKE :removed
+-- name: to_unblock
+-- Of these what nothing is in the way of any more; but not what waits for something that was removed.
+SELECT i.id FROM item i WHERE i.id = ANY (ARRAY(SELECT json_array_elements_text(:tasks::json)::bigint)) AND i.state = 'blocked'
+    AND i.error LIKE :needs AND i.error NOT LIKE :removed
     AND NOT EXISTS (SELECT 1 FROM dependency d JOIN item n ON n.id = d.needs
-        WHERE d.item = item.id AND n.state IN ('cancelled', 'dead_letter', 'blocked'));
+        WHERE d.item = i.id AND n.state IN ('cancelled', 'dead_letter', 'blocked'))
+ORDER BY i.id;
+
+-- name: unblock_task
+-- What it waits for is counted anew: something may have been removed. It stands in line from now on.
+UPDATE item SET state = 'pending', error = NULL,
+    place = greatest(place, r.now - priority * r.rank, not_before - priority * r.rank),
+    waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
+FROM json_to_recordset(:rows::json) AS r (item bigint, now bigint, rank bigint) WHERE item.id = r.item;
 
 -- name: keyed_task
 SELECT id FROM item WHERE dedupe = :dedupe AND kind = 'task';
@@ -198,3 +218,13 @@ SELECT i.id, i.state FROM dependency d JOIN item i ON i.id = d.needs WHERE d.ite
 
 -- name: depth_of_run
 SELECT w.depth FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
+
+-- name: free_keys
+-- Who is now the first of its key.
+UPDATE item SET behind = 0 WHERE behind = 1 AND id = ANY (ARRAY(SELECT (SELECT min(o.id) FROM item o
+    WHERE o.key = k.value::varchar AND o.key IS NOT NULL AND o.closed_at IS NULL) FROM json_array_elements_text(:keys::json) AS k (value)));
+
+-- name: step_behind
+-- One that is older is open again.
+UPDATE item SET behind = 1 WHERE held_by IS NULL AND id = (SELECT min(o.id) FROM item o
+    WHERE o.key = :key AND o.key IS NOT NULL AND o.closed_at IS NULL AND o.id > :item);

@@ -53,7 +53,19 @@ SELECT
         (SELECT min(s.item) FROM attempt s JOIN item left_over ON left_over.id = s.item
             WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = t.key),
         (SELECT min(older.id) FROM item older WHERE older.key = t.key AND older.closed_at IS NULL AND older.id < t.id)) END
-        AS task_behind
+        AS task_behind,
+    -- Of what has waited: what came meanwhile, and has a better place in the same queue.
+    CASE WHEN p.wake > 0 AND t.id IS NOT NULL THEN (SELECT i.id FROM (SELECT n.id, n.place, n.key, n.source FROM item n
+        WHERE n.target = t.target AND n.kind = 'task' AND n.state IN ('pending', 'failed') AND n.waits_for = 0 AND n.behind = 0
+            AND n.asked IS NULL AND n.not_before IS NULL AND (n.place < t.place OR (n.place = t.place AND n.id < t.id))
+        ORDER BY n.place, n.id LIMIT 32) AS i
+        WHERE (i.key IS NULL OR NOT EXISTS
+            (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
+            AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
+            AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
+                WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
+            AND NOT EXISTS (SELECT 1 FROM pause q WHERE q.scope = 'source:' || i.source)
+        ORDER BY i.place, i.id LIMIT 1) END AS task_before
 FROM json_to_recordset(:rows::json) AS p (agent text, address text, place text, wake bigint, by_run bigint, task bigint,
     pool text, requested_at bigint, slots bigint, burst_since bigint, agent_total text, pair_total text, day text,
     fleet_day text, pause_agent text, pause_address text, pause_source text, now bigint)
@@ -314,7 +326,7 @@ SELECT min(at) AS at FROM (
     UNION ALL SELECT min(ring_at) FROM item
         WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL AND ring_at > :now
     UNION ALL SELECT min(not_before) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed')
-        AND waits_for = 0 AND asked IS NULL AND not_before IS NOT NULL AND not_before > :now
+        AND waits_for = 0 AND behind = 0 AND asked IS NULL AND not_before IS NOT NULL AND not_before > :now
     UNION ALL SELECT min(until) FROM pause WHERE until IS NOT NULL
     UNION ALL SELECT min(next_at) FROM recurrence
     -- Leases end by the database's clock, whatever the caller's says.

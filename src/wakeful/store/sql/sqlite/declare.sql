@@ -127,4 +127,4 @@ UPDATE recurrence SET next_at = :next_at WHERE name = :name;
 DELETE FROM recurrence WHERE name = :name;
 
 -- name: open_of_source
-SELECT 1 AS found FROM item INDEXED BY item_of_source WHERE source = :source AND source IS NOT NULL AND kind = 'task' AND closed_at IS NULL LIMIT 1;
+SELECT id, state FROM item INDEXED BY item_of_source WHERE source = :source AND source IS NOT NULL AND kind = 'task' AND closed_at IS NULL LIMIT 1;

@@ -11,11 +11,13 @@ ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING;
 -- name: put_task
 INSERT INTO item (kind, ring, fingerprint,
     state, agent, role, target, sender, origin, subject, body, type, priority, dedupe, source, max_retries, key,
-    not_before, tags, by_run, metadata, place, timeout, payload, attempts, result, error, created_at, closed_at)
+    not_before, tags, by_run, metadata, place, timeout, payload, attempts, result, error, created_at, closed_at,
+    depth, behind)
 VALUES ('task', 'silent', '1',
     :state, :agent, :role, :target, :sender, :origin, :subject, :body, :type, :priority, :dedupe, :source,
     :max_retries, :key, :not_before, :tags, :by_run, :metadata, :place, :timeout, :payload, :attempts, :result,
-    :error, :created_at, :closed_at)
+    :error, :created_at, :closed_at, :depth,
+    :key IS NOT NULL AND EXISTS (SELECT 1 FROM item o WHERE o.key = :key AND o.closed_at IS NULL))
 ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING;
 
 -- name: items_by_dedupe

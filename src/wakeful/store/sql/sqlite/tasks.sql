@@ -11,7 +11,7 @@ WHERE id = :item AND closed_at IS NULL;
 
 -- name: first_ready
 -- The heads of all queues together, as far as the window goes; `open` says whether one may be offered.
-SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth,
     (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
         AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
@@ -29,12 +29,12 @@ SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
         OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled
             AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))) AS open
 FROM item i
-WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL AND i.not_before IS NULL
+WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0 AND i.asked IS NULL AND i.not_before IS NULL
 ORDER BY i.place, i.id LIMIT :window;
 
 -- name: first_later
--- The heads of all queues together, as far as the window goes; `open` says whether one may be offered.
-SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
+-- As above. What has fallen due stands at its place with the others at the next `ripen_tasks`; till then as far as one sees.
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth,
     (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
         AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
@@ -51,17 +51,18 @@ SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run,
             AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))
         OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled
             AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))) AS open
-FROM item i
-WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
-ORDER BY i.not_before LIMIT :window;
+FROM (SELECT * FROM (SELECT i.id, i.agent, i.role, i.target, i.key, i.place, i.created_at, i.source, i.by_run, i.depth FROM item i
+    WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0 AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
+    ORDER BY i.not_before LIMIT :sight) AS due ORDER BY place, id LIMIT :window) AS i
+ORDER BY i.place, i.id;
 
 -- name: ready_targets
 -- From target to target, however long their queues; but those only for whom nobody waits yet, and somebody is idle.
 WITH RECURSIVE targets (target) AS (
-    SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+    SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
         AND not_before IS NULL
     UNION ALL
-    SELECT (SELECT min(i.target) FROM item i WHERE i.target > targets.target AND i.kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+    SELECT (SELECT min(i.target) FROM item i WHERE i.target > targets.target AND i.kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
         AND not_before IS NULL)
     FROM targets WHERE targets.target IS NOT NULL
 )
@@ -80,10 +81,10 @@ WHERE t.target IS NOT NULL
 -- name: later_targets
 -- From target to target, however long their queues; but those only for whom nobody waits yet, and somebody is idle.
 WITH RECURSIVE targets (target) AS (
-    SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+    SELECT min(target) FROM item WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
         AND not_before IS NOT NULL
     UNION ALL
-    SELECT (SELECT min(i.target) FROM item i WHERE i.target > targets.target AND i.kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND asked IS NULL
+    SELECT (SELECT min(i.target) FROM item i WHERE i.target > targets.target AND i.kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
         AND not_before IS NOT NULL)
     FROM targets WHERE targets.target IS NOT NULL
 )
@@ -105,8 +106,8 @@ SELECT count(*) AS idle FROM (SELECT 1 FROM role o WHERE o.role = :role
     AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = o.agent AND b.ended_at IS NULL) LIMIT :limit) AS found;
 
 -- name: ready_tasks
-SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run FROM item i
-WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth FROM item i
+WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0
     AND i.asked IS NULL AND i.not_before IS NULL
     AND (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
@@ -118,17 +119,25 @@ WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed'
 ORDER BY i.place, i.id LIMIT :limit;
 
 -- name: later_tasks
-SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run FROM item i
-WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0
+SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth
+FROM (SELECT i.id, i.agent, i.role, i.target, i.key, i.place, i.created_at, i.source, i.by_run, i.depth FROM item i
+    WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0
     AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
-    AND (i.key IS NULL OR NOT EXISTS
+    ORDER BY i.not_before LIMIT :sight) AS i
+WHERE (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
         AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
         -- Taken from its run, and not ended yet.
         AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
             WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
-ORDER BY i.not_before LIMIT :limit;
+ORDER BY i.place, i.id LIMIT :limit;
+
+-- name: ripen_tasks
+-- From now on their place decides, as that of all others does.
+UPDATE item SET not_before = NULL WHERE id IN (SELECT i.id FROM item i
+    WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0 AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
+    ORDER BY i.not_before LIMIT :limit);
 
 -- name: task_attempts
 SELECT item, run, started_at, ended_at, outcome, counted, exit_code, error, output FROM attempt WHERE item = :item ORDER BY run;
@@ -138,13 +147,15 @@ SELECT item, run, started_at, ended_at, outcome, counted, exit_code, error, outp
 WHERE item IN (SELECT value FROM json_each(:tasks)) ORDER BY item, run;
 
 -- name: end_task
-UPDATE item SET state = :state, held_by = NULL, asked = NULL, error = :error, result = coalesce(:result, result),
+UPDATE item SET state = :state, held_by = NULL, asked = NULL, error = :error, result = :result,
     not_before = NULL, closed_at = :now
 WHERE id = :item;
 
 -- name: retry_task
 -- What it waits for is counted anew: something may have been removed. It stands in line from now on.
 UPDATE item SET place = :place, state = 'pending', held_by = NULL, asked = NULL, error = NULL, closed_at = NULL, not_before = NULL, attempts = 0,
+    behind = EXISTS (SELECT 1 FROM item o WHERE o.key = item.key AND o.key IS NOT NULL AND o.closed_at IS NULL
+        AND o.id < item.id),
     waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
 WHERE id = :item;
 
@@ -166,7 +177,10 @@ SELECT d.needs, d.item, i.state FROM json_each(:tasks) j CROSS JOIN dependency d
 ORDER BY d.needs, d.item;
 
 -- name: free_dependent
-UPDATE item SET waits_for = waits_for - 1 WHERE id = :item AND waits_for > 0;
+-- It stands in line from when the last of those that it waits for has ended.
+UPDATE item SET waits_for = waits_for - 1,
+    place = CASE WHEN waits_for = 1 THEN max(place, max(:now, coalesce(not_before, 0)) - priority * :rank) ELSE place END
+WHERE id = :item AND waits_for > 0;
 
 -- name: block_task
 UPDATE item SET state = 'blocked', error = :error, asked = NULL WHERE id = :item AND state IN ('pending', 'failed');
@@ -174,13 +188,19 @@ UPDATE item SET state = 'blocked', error = :error, asked = NULL WHERE id = :item
 -- name: retell_block
 UPDATE item SET error = :error WHERE id = :item AND state = 'blocked' AND error LIKE :was;
 
--- name: unblock_task
--- What it waits for is counted anew: something may have been removed.
-UPDATE item SET state = 'pending', error = NULL,
-    waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
-WHERE id = :item AND state = 'blocked' AND error LIKE :needs AND error NOT LIKE :removed
+-- name: to_unblock
+-- Of these what nothing is in the way of any more; but not what waits for something that was removed.
+SELECT i.id FROM item i WHERE i.id IN (SELECT value FROM json_each(:tasks)) AND i.state = 'blocked'
+    AND i.error LIKE :needs AND i.error NOT LIKE :removed
     AND NOT EXISTS (SELECT 1 FROM dependency d JOIN item n ON n.id = d.needs
-        WHERE d.item = item.id AND n.state IN ('cancelled', 'dead_letter', 'blocked'));
+        WHERE d.item = i.id AND n.state IN ('cancelled', 'dead_letter', 'blocked'))
+ORDER BY i.id;
+
+-- name: unblock_task
+-- What it waits for is counted anew: something may have been removed. It stands in line from now on.
+UPDATE item SET state = 'pending', error = NULL, place = max(place, max(:now, coalesce(not_before, 0)) - priority * :rank),
+    waits_for = (SELECT count(*) FROM dependency d JOIN item n ON n.id = d.needs WHERE d.item = item.id AND n.state <> 'completed')
+WHERE id = :item;
 
 -- name: keyed_task
 SELECT id FROM item WHERE dedupe = :dedupe AND kind = 'task';
@@ -190,3 +210,13 @@ SELECT i.id, i.state FROM dependency d JOIN item i ON i.id = d.needs WHERE d.ite
 
 -- name: depth_of_run
 SELECT w.depth FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
+
+-- name: free_keys
+-- Who is now the first of its key.
+UPDATE item SET behind = 0 WHERE behind = 1 AND id IN (SELECT (SELECT min(o.id) FROM item o
+    WHERE o.key = k.value AND o.key IS NOT NULL AND o.closed_at IS NULL) FROM json_each(:keys) k);
+
+-- name: step_behind
+-- One that is older is open again.
+UPDATE item SET behind = 1 WHERE held_by IS NULL AND id = (SELECT min(o.id) FROM item o
+    WHERE o.key = :key AND o.key IS NOT NULL AND o.closed_at IS NULL AND o.id > :item);
