@@ -156,3 +156,12 @@ def test_a_look_that_fails_is_a_finding(office, monkeypatch):
         "said": "cannot be looked at: no such thing",
         "remedy": "",
     }
+
+
+def test_open_tasks_that_nobody_can_take_are_worth_knowing(served):
+    assert found("tasks")["level"] == "ok"
+    for _ in range(2):
+        wakeful("task", "add", "t", "--role", "ghosts")
+    told = found("tasks")
+    assert (told["level"], told["said"]) == ("warn", "2 open tasks that nobody can take: 2 for role ghosts")
+    assert "2 open tasks that nobody can take: 2 for role ghosts" in wakeful("status").stdout

@@ -90,13 +90,14 @@ class Desk:
 
     def ended(self, count: int) -> list[dict[str, Any]]:
         """The runs of moss, oldest first, as soon as so many have ended."""
-        deadline = time.monotonic() + PATIENCE
+        rest, deadline = threading.Event(), time.monotonic() + PATIENCE
         while True:
             asked = wakeful("runs", "moss", "--json", WAKEFUL_DATA=str(self.folder / ".wakeful"))
             rows: list[dict[str, Any]] = json.loads(asked.stdout)["items"][::-1]
             if len(rows) >= count and all(row["outcome"] for row in rows):
                 return rows
             assert time.monotonic() < deadline, "".join(self.said)
+            rest.wait(0.05)
 
     def shown(self, run: dict[str, Any]) -> list[str]:
         briefing = json.loads((self.folder / "told" / str(run["id"])).read_text())

@@ -5,8 +5,9 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -50,7 +51,7 @@ AGENTS = {
     # The first attempt is killed after its step was recorded, the second reads it.
     "steps": """\
 said=$(wakeful step fetch -- sh -c 'echo once >>taken; echo "two lines"; echo "ü"; echo "$WAKEFUL_STEP_KEY" >key')
-[ "$WAKEFUL_ATTEMPT" = 1 ] && wakeful step sent -- sh -c 'kill -9 '$$
+[ "$WAKEFUL_ATTEMPT" = 1 ] && wakeful step sent -- sh -c 'kill -9 '$$'; sleep 60'
 wakeful step --begun sent && echo "sent was begun"
 wakeful step --begun fetch || echo "fetch is recorded"
 wakeful step fetch --load
@@ -141,12 +142,18 @@ def task(desk: Path, number: int):
     return json.loads(asked(desk, "task", "show", str(number), "--json").stdout)
 
 
+def wait(came: Callable[[], object]) -> None:
+    """With a rest between two looks: who asks without one takes the time of those whom it waits for."""
+    rest, deadline = threading.Event(), time.monotonic() + PATIENCE
+    while not came():
+        assert time.monotonic() < deadline
+        rest.wait(0.05)
+
+
 def until(desk: Path, number: int, *states: str):
     """The task once it is in one of these states."""
-    deadline = time.monotonic() + PATIENCE
-    while (row := task(desk, number))["state"] not in states:
-        assert time.monotonic() < deadline, row
-    return row
+    wait(lambda: task(desk, number)["state"] in states)
+    return task(desk, number)
 
 
 def is_alive(pid: int) -> bool:
@@ -159,14 +166,11 @@ def is_alive(pid: int) -> bool:
 
 def test_a_cancel_stops_the_worker(desk):
     number = add(desk, "slow one", "--agent", "slow")
-    deadline = time.monotonic() + PATIENCE
-    while not (desk / "slow.pid").exists():
-        assert until(desk, number, "in_progress") and time.monotonic() < deadline
+    wait((desk / "slow.pid").exists)
     pid = int((desk / "slow.pid").read_text())
     assert asked(desk, "task", "cancel", str(number), "--reason", "enough").exit_code == 0
     assert (task(desk, number)["state"], task(desk, number)["error"]) == ("cancelled", "enough")
-    while is_alive(pid) or not task(desk, number)["attempts"][0]["ended_at"]:
-        assert time.monotonic() < deadline
+    wait(lambda: not is_alive(pid) and task(desk, number)["attempts"][0]["ended_at"])
     row = task(desk, number)
     assert (row["state"], [attempt["counted"] for attempt in row["attempts"]]) == ("cancelled", [False])
     assert asked(desk, "task", "log", str(number)).stdout == "begun\n"
@@ -225,7 +229,7 @@ def test_a_run_adds_tasks_and_ends_those_but_neither_its_own_nor_others(desk):
     assert row["state"] == "completed"
     said = row["attempts"][0]["output"]
     assert "WAKEFUL_RESULT" in said
-    child = json.loads(asked(desk, "task", "show", "--key", "asks:child", "--json").stdout)
+    child = json.loads(asked(desk, "task", "show", "--key", "role asking:child", "--json").stdout)
     assert (child["state"], child["result"], child["from"], child["message_id"]) == (
         "completed",
         "fine",
@@ -274,14 +278,11 @@ def test_a_step_whose_engine_is_being_replaced_waits_for_the_next_one(tmp_path):
         port = free.getsockname()[1]
     with engine(folder, port) as first:
         number = add(folder, "while it is away", "--agent", "away")
-        deadline = time.monotonic() + PATIENCE
-        while not (folder / "begun").exists():
-            assert until(folder, number, "in_progress") and time.monotonic() < deadline
+        wait((folder / "begun").exists)
         first.kill()
         first.wait()
         (folder / "go").touch()
-        while not (folder / "taken").exists():
-            assert time.monotonic() < deadline
+        wait((folder / "taken").exists)
     with engine(folder, port):
         row = until(folder, number, "completed", "failed", "dead_letter")
         assert (row["state"], row["result"].strip(), len(row["attempts"])) == ("completed", "fine", 1), row

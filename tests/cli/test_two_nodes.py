@@ -85,9 +85,10 @@ class Node:
 
 def until(look):
     """What it sees as soon as there is something to see."""
-    deadline = time.monotonic() + PATIENCE
+    rest, deadline = threading.Event(), time.monotonic() + PATIENCE
     while not (seen := look()):
         assert time.monotonic() < deadline, "it did not come about"
+        rest.wait(0.05)
     return seen
 
 

@@ -86,7 +86,7 @@ def test_a_task_is_told_whole_with_its_attempts_and_what_it_depends_on(desk):
     desk.due()
     (order,) = desk.claim()
     desk.later(3 * SECOND)
-    desk.end(order, Ending(exit_code=3, printed="so far so good"))
+    desk.end(order, Ending(exit_code=3, printed="so far so good", elapsed=3 * SECOND))
     row = desk.ask("task", task=first)
     (attempt,) = row["attempts"]
     assert (attempt["exit_code"], attempt["duration_ms"], attempt["outcome"]) == (3, 3_000, "failed")

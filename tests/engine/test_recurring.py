@@ -9,6 +9,7 @@ import pytest
 from tests.engine.stage import HOUR, MINUTE, START, heading, lived
 from wakeful.core.errors import Unknown
 from wakeful.core.items import Origin, Priority, State
+from wakeful.core.runs import Result
 from wakeful.engine.recurring import Recurring
 from wakeful.runners.protocol import Checked
 from wakeful.store.protocol import TaskFilter
@@ -16,6 +17,7 @@ from wakeful.testing.loop import passes
 from wakeful.testing.runner import Plan, done, failed
 
 WREN = heading("wren", tasks="sweeping")
+NO_KEY = Result(error="no key", error_class="config")
 
 
 def task(name="sweep", **keys):
@@ -149,7 +151,7 @@ async def test_one_that_cannot_recur_goes_on_with_its_next_instant_and_the_other
 @lived
 async def test_a_schedule_that_a_blocked_task_silences_says_so(stage, caplog):
     stage.declare(WREN, task())
-    stage.script = lambda order: Plan(duration=MINUTE, ending=replace(failed("no key"), error_class="config"))
+    stage.script = lambda order: Plan(duration=MINUTE, ending=replace(failed(), result=NO_KEY))
     await stage.up()
     await stage.hours(2.5)
     (item,) = tasks(stage)

@@ -13,14 +13,20 @@ import pytest
 
 from tests.store.postgres_server import connection_of, release, store_in
 from tests.store.test_query_plans import ACTS, crowd
+from wakeful.core.admission import admit
+from wakeful.core.agents import Runner
+from wakeful.core.cadence import Cadence
+from wakeful.core.items import Kind, NewItem
+from wakeful.core.settlement import settle
 from wakeful.store.named_sql import Query
 from wakeful.store.postgres_link import postgres_queries
 from wakeful.store.postgres_session import PostgresSession
 from wakeful.store.postgres_wire import Connection
+from wakeful.store.protocol import Finish
 from wakeful.store.rows import to_micros
 from wakeful.store.sqlite import open_sqlite
 from wakeful.store.store import SqlStore
-from wakeful.testing.contracts.store_case import LEASE, NOW
+from wakeful.testing.contracts.store_case import DONE, LEASE, NOW, a_fleet, an_agent
 
 QUERIES = postgres_queries()
 AGENTS = 200
@@ -43,6 +49,7 @@ HOT = {
     "ending": ["run_with_wake", "shown_items", "settle_item", "retry_busy", "retry_shared", "move_standing", "end_run"],
     "ending tasks": ["tasks_under_way", "end_attempt", "settle_task", "dependents", "free_dependent", "forget_steps"],
     "changing tasks": ["end_task", "retry_task", "attempt_under_way", "stop_attempt", "unblock_task", "block_task"],
+    "freeing tasks": ["to_unblock", "ripen_tasks", "free_keys", "step_behind"],
     "recording": ["put_item", "put_task", "items_by_dedupe", "needed_tasks", "count_needs", "put_event"],
     "recurring": ["open_of_source", "depth_of_run"],
     "queues": ["list_tasks", "latest_tasks", "held_tasks", "keyed_task", "needed_by"],
@@ -130,7 +137,10 @@ BOUND: dict[str, Any] = {
     "next": 18,
     "tasks": "[17, 18]",
     "keys": '["k1", "k2"]',
+    "key": "k",
     "needs": 17,
+    "sight": 1000,
+    "rank": 3_600_000_000,
     "origin": "operator",
     "type": "info",
     "tags": "[]",
@@ -167,6 +177,8 @@ ELSE: dict[str, dict[str, Any]] = {
     "lineages": {"runs": "{17}"},
     "pair_rows": {"day": "2026-01-02", "begin": "pair:a0001|", "end": "|a0001"},
     "put_item": {"state": "open", "item": None, "subject": "word"},
+    "retry_task": {"place": to_micros(NOW)},
+    "to_unblock": {"needs": "depends on task %", "removed": "%removed"},
 }
 
 
@@ -354,6 +366,7 @@ def test_a_queue_of_equals_is_read_from_its_head(stores):
     """All of a fleet waits for a slot since the same instant, or was told to try again at one."""
     store, connection = stores["full"], connection_of(stores["full"])
     assert len(store.wakes(state="waiting", limit=AGENTS)) > AGENTS / 2
+    connection.execute("VACUUM (INDEX_CLEANUP ON, ANALYZE)")
     assert rows_read(store, lambda store: store.due(NOW, limit=5))[0] < AGENTS / 2
     connection.execute("UPDATE wake SET guard = 'busy', retry_at = 1 WHERE state = 'waiting' AND guard = 'slots'")
     connection.execute("VACUUM (INDEX_CLEANUP ON, ANALYZE) wake")
@@ -369,3 +382,29 @@ def test_that_count_sees_a_query_that_grows(stores):
     few, many = (rows_read(stores[size], lambda store: connection_of(store).execute(text)) for size in SIZES)
     assert many[0] > 10 * few[0] > 0
     assert many[1] == many[0]
+
+
+def test_a_long_queue_of_one_key_is_looked_at_by_its_head(tmp_path):
+    read = {}
+    for length in (100, 3000):
+        (tmp_path / str(length)).mkdir()
+        store = store_in(tmp_path / str(length))
+        try:
+            store.declare(a_fleet(an_agent("moss", cadence=Cadence(), runner=Runner.handler)), NOW)
+            for _ in range(length // 100):
+                store.record([NewItem(kind=Kind.task, agent="moss", key="k")] * 100, NOW)
+            connection_of(store).execute("VACUUM ANALYZE")
+            read[length] = rows_read(store, begin_and_end)[0]
+        finally:
+            store.close()
+            release(tmp_path / str(length))
+    assert 0 < read[3000] < 2 * read[100] + 200, read
+
+
+def begin_and_end(store: SqlStore) -> None:
+    for n in range(3):
+        at = NOW + n * LEASE
+        store.decide(store.due(at).wakes, admit, at)
+        (order,) = store.claim("one", at, LEASE)
+        assert len(order.tasks) == 1
+        store.finish([Finish(run=order.run.id, epoch=order.run.epoch, ending=DONE)], settle, at)

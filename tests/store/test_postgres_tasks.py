@@ -1,5 +1,6 @@
 """Several nodes at one queue: each instant of a schedule gives one task, and of one key one task is under way."""
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -8,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.store.postgres_server import connection_of, release, store_in
-from tests.store.test_postgres_nodes import Meanwhile
+from tests.store.test_postgres_nodes import PATIENCE, Meanwhile
 from wakeful.core.admission import admit
+from wakeful.core.agents import Runner
 from wakeful.core.cadence import Cadence
 from wakeful.core.cron import parse_schedule
 from wakeful.core.errors import Unknown
@@ -151,3 +153,50 @@ def test_a_task_that_is_removed_while_another_is_made_to_need_it_is_gone_for_tha
     assert first.result().id == a
     with pytest.raises(Unknown, match=f"no task {a}"):
         second.result()
+
+
+def test_two_shifts_of_one_role_that_are_filled_at_once_share_no_task(meanwhile):
+    scene = meanwhile("decide")
+    moss, wren = (an_agent(name, cadence=Cadence(), roles=("editor",), runner=Runner.handler) for name in ("m", "w"))
+    scene.one.declare(a_fleet(moss, wren), NOW)
+    own = [scene.one.record([NewItem(kind=Kind.task, agent=name)], NOW)[0].id for name in ("m", "w")]
+    shared = [made.id for made in scene.one.record([NewItem(kind=Kind.task, role="editor")] * 5, NOW)]
+    first = scene.begin(lambda: scene.one.decide([work(own[0], "m")], admit, NOW))
+    second = scene.pool.submit(lambda: scene.other.decide([work(own[1], "w")], admit, NOW))
+    # It waits for nobody: what the other is taking is left to it.
+    (beside,) = second.result(PATIENCE)
+    scene.commit(first)
+    assert beside.run is not None
+    orders = scene.other.claim("two", NOW, LEASE)
+    held = [task.id for order in orders for task in order.tasks]
+    assert len(orders) == 2
+    assert len(held) == len(set(held))
+    assert {*own} < {*held} <= {*own, *shared}
+    assert {task.id for task in scene.other.tasks(TaskFilter(states=("in_progress",)))} == {*held}
+
+
+def three_of_a_key(store: SqlStore) -> list[int]:
+    names = ("moss", "wren", "finch")
+    store.declare(a_fleet(*(an_agent(name, cadence=Cadence()) for name in names)), NOW)
+    return [store.record([NewItem(kind=Kind.task, agent=name, key="k")], NOW)[0].id for name in names]
+
+
+def test_the_last_of_a_key_goes_on_when_both_before_it_are_cancelled_at_once(meanwhile):
+    scene = meanwhile("change_task")
+    first, second, last = three_of_a_key(scene.other)
+    one = scene.begin(lambda: scene.one.change_task(first, "cancel", "rana", NOW))
+    other = scene.pool.submit(lambda: scene.other.change_task(second, "cancel", "rana", NOW))
+    time.sleep(0.05)
+    scene.commit(one, other)
+    assert [wake.task for wake in scene.other.due(NOW).wakes] == [last]
+
+
+def test_what_is_added_to_a_key_while_its_only_task_is_closed_goes_on(meanwhile):
+    scene = meanwhile("change_task")
+    first, *others = three_of_a_key(scene.other)
+    for task in others:
+        scene.other.change_task(task, "cancel", "rana", NOW)
+    one = scene.begin(lambda: scene.one.change_task(first, "cancel", "rana", NOW))
+    added = NewItem(kind=Kind.task, agent="wren", key="k")
+    _, (made,) = scene.commit(one, scene.waits(lambda: scene.other.record([added], NOW)))
+    assert [wake.task for wake in scene.other.due(NOW).wakes] == [made.id]

@@ -333,7 +333,8 @@ ACTS: dict[str, Callable[[SqlStore], object]] = {
     "claim and finish": live_through_a_run,
     "knock": knock,
     "why": lambda store: store.why(peer("moss", "wren"), NOW),
-    "expire": lambda store: store.expire(NOW + HOUR),
+    # What falls due at the hour would be put at its place, each once.
+    "expire": lambda store: store.expire(NOW + HOUR - LEASE),
     "stop": lambda store: (store.stop([1, 2, 3], "rana", NOW + HOUR), store.stopping("one")),
     "look at the pairs": lambda store: store.pairs("moss", TODAY),
     "look at one": lambda store: store.overview(agent="moss"),

@@ -7,12 +7,14 @@ import pytest
 
 from tests.store.test_query_plans import ACTS, growth
 from wakeful.core.admission import admit
+from wakeful.core.agents import Runner
 from wakeful.core.cadence import Cadence
 from wakeful.core.items import Kind, NewItem, Past, State
-from wakeful.store.protocol import TaskFilter
+from wakeful.core.settlement import settle
+from wakeful.store.protocol import Finish, Order, TaskFilter
 from wakeful.store.sqlite import open_sqlite
 from wakeful.store.store import SqlStore
-from wakeful.testing.contracts.store_case import LEASE, NOW, a_fleet, an_agent, operator, timer
+from wakeful.testing.contracts.store_case import DONE, LEASE, NOW, a_fleet, an_agent, operator, timer
 
 
 def look_for_tasks(store: SqlStore) -> None:
@@ -95,3 +97,38 @@ def test_no_act_takes_more_steps_before_a_queue_forty_times_the_length(queues):
         ),
     }
     assert growth(queues, acts) == {}
+
+
+@pytest.fixture
+def of_one_key(tmp_path: Path) -> Iterator[dict[str, SqlStore]]:
+    """Two stores whose only agent is idle, with a short and a long queue of one causal key before it."""
+    opened = {name: open_sqlite(tmp_path / f"{name}.db", durable=False) for name in ("small", "full")}
+    for store, length in zip(opened.values(), (100, 4000), strict=True):
+        store.declare(a_fleet(an_agent("moss", cadence=Cadence(), runner=Runner.handler)), NOW)
+        store.record([NewItem(kind=Kind.task, agent="moss", key="book") for _ in range(length)], NOW)
+    yield opened
+    for store in opened.values():
+        store.close()
+
+
+def test_no_act_takes_more_steps_before_a_queue_of_one_key_forty_times_the_length(of_one_key):
+    held: dict[SqlStore, Order] = {}
+
+    def begin(store: SqlStore) -> None:
+        store.decide(store.due(NOW).wakes, admit, NOW)
+        (held[store],) = store.claim("one", NOW, LEASE)
+        assert len(held[store].tasks) == 1
+
+    def end(store: SqlStore) -> None:
+        run = held[store].run
+        store.finish([Finish(run=run.id, epoch=run.epoch, ending=DONE)], settle, NOW)
+
+    acts: dict[str, Callable[[SqlStore], object]] = {
+        "due": lambda store: store.due(NOW),
+        "begin": begin,
+        "end": end,
+        "the next": begin,
+        "record": lambda store: store.record([NewItem(kind=Kind.task, agent="moss", key="book")], NOW),
+        "next instant": lambda store: store.due(NOW),
+    }
+    assert growth(of_one_key, acts) == {}

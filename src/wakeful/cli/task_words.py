@@ -36,7 +36,7 @@ def listed_tasks(rows: list[Row], now: datetime, *, dead: bool = False) -> None:
                 str(len(row["attempts"])),
                 clock(row["closed_at"], now),
                 _error(row),
-                row["title"],
+                one_line(row["title"]),
             )
             for row in rows
         ]
@@ -52,7 +52,7 @@ def listed_tasks(rows: list[Row], now: datetime, *, dead: bool = False) -> None:
             str(len(row["attempts"])),
             clock(row["created_at"], now),
             _waits(row),
-            row["title"],
+            one_line(row["title"]),
         )
         for row in rows
     ]

@@ -88,7 +88,8 @@ class Queue(Base):
 
     def _waits(self, store: Store, caller: Caller) -> Waits:
         up = self.beside is not None or bool(self.nodes_up(store))
-        return Waits(store, self.clock(), up=up, may_see=lambda item: may_see(store, caller, item))
+        seen = None if caller.is_operator else lambda item: may_see(store, caller, item)
+        return Waits(store, self.clock(), up=up, may_see=seen)
 
     def _told(self, store: Store, caller: Caller, item: Item) -> Row:
         """One task whole, with what it waits for."""

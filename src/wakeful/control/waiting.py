@@ -27,8 +27,8 @@ _NEEDS = "depends on task "
 class Waits:
     """What tasks wait for at one moment. What several of them need to know is looked up once."""
 
-    def __init__(self, store: Store, now: datetime, *, up: bool, may_see: Callable[[Item], bool]) -> None:
-        """`up` says that somebody is at work on this store."""
+    def __init__(self, store: Store, now: datetime, *, up: bool, may_see: Callable[[Item], bool] | None) -> None:
+        """`up` says that somebody is at work on this store; without `may_see` everything may be told."""
         self._store, self._now, self._up, self._may_see = store, now, up, may_see
         self._takers = Takers(store, now)
         self._busy: dict[str, int] | None = None
@@ -54,7 +54,7 @@ class Waits:
         if item.waits_for:
             return self._needs(item, whole)
         if item.id in ahead:
-            return self._behind(ahead[item.id], deeper)
+            return self._behind(ahead[item.id], whole, deeper)
         if item.not_before is not None and item.not_before > self._now:
             what = "its next attempt" if item.state is State.failed else "its time"
             return f"{what}: not before {_when(item.not_before)}"
@@ -74,11 +74,16 @@ class Waits:
         more = f" and {len(open) - _MOST_NAMED} more" if len(open) > _MOST_NAMED else ""
         return f"what it depends on: task {each}{more}" if len(open) == 1 else f"what it depends on: tasks {each}{more}"
 
-    def _behind(self, before: int, deeper: bool) -> str:
+    def _behind(self, before: int, whole: bool, deeper: bool) -> str:
+        told = f"task {before} of its causal key"
+        if self._may_see is None and not whole:
+            return told
         first = self._store.item(before)
-        if first is None or not self._may_see(first):
+        if first is None or (self._may_see is not None and not self._may_see(first)):
             return "another task of its causal key"
-        told = f"task {first.id} of its causal key: that is {first.state.value}"
+        if not whole:
+            return told
+        told += f": that is {first.state.value}"
         told += f", from {first.sender}" if first.sender else ""
         if first.state in TERMINAL:
             return f"{told}, and its worker has not ended yet"

@@ -102,7 +102,10 @@ class TaskRows:
                     TASKS, named, f"an event that {row['stop_by']} took the task from it", "no event does"
                 )
         if tale is not None and tale.opened is not None:
-            self.findings.hold(TASKS, named, "begun when its run was admitted,", tale.opened.at, row["started_at"])
+            # Of one that has ended, when the task itself began.
+            begun, ended = tale.opened.at, row["ended_at"]
+            if ended is None or not begun <= row["started_at"] <= max(begun, ended):
+                self.findings.hold(TASKS, named, "begun when its run was admitted,", begun, row["started_at"])
 
     # -- tasks ------------------------------------------------------------------------------------------------
     def _task(self, id: int, row: Row, needs: list[int]) -> None:
@@ -137,7 +140,8 @@ class TaskRows:
         since = row["place"] + row["priority"] * _HEAD_START
         begun = max(row["created_at"], row["not_before"] or 0)
         fresh = told is None and not self.tried[row["id"]]
-        if since < row["created_at"] or (fresh and row["state"] == "pending" and since != begun):
+        # Later than that stands what has waited for another task, and what has fallen due since.
+        if since < row["created_at"] or (fresh and row["state"] == "pending" and since < begun):
             expected = f"the place of priority {row['priority']} since {moment_or_none(begun)}"
             self.findings.add(TASKS, named, expected, f"one since {moment_or_none(since)}")
         asked = row["asked"]

@@ -29,6 +29,8 @@ class Job:
     state: str = "pending"
     attempts: int = 0
     not_before: datetime | None = None
+    # The place of the call that put it off, in the order of calls.
+    put_off: int = -1
     run: int | None = None
     completed: int = 0
     # Blocked for a reason of its own, not for what it needs.
@@ -107,7 +109,7 @@ class Queue:
             complaint = f"it depends on {waits}"
         elif elders := self.elders(job):
             complaint = f"{elders} share its key and are open"
-        elif job.not_before is not None and job.not_before > event.at:
+        elif job.not_before is not None and not self._ripe(job, event):
             complaint = f"it must wait until {job.not_before}"
         elif not _may_take(agent, job):
             complaint = f"it is for {job.said.agent or job.said.role}"
@@ -119,6 +121,16 @@ class Queue:
             what = f"task {job.row.id} has been tried {job.attempts} times already"
             yield Violation(rule=TRIES, what=what, rows=(event, job.row))
         job.state, job.run = "in_progress", event.run
+
+    def _ripe(self, job: Job, event: Event) -> bool:
+        """Whether its instant has come; a clock that is set back afterwards changes nothing."""
+        if job.not_before is None or job.not_before <= event.at:
+            return True
+        begun = self.history.call(event).order
+        return any(
+            call.verb == "expire" and job.put_off < call.order < begun and job.not_before <= call.at
+            for call in self.history.witness.calls.values()
+        )
 
     def _most(self, job: Job, agent: Agent) -> int:
         return agent.retries.max_retries if job.said.max_retries is None else job.said.max_retries
@@ -136,7 +148,7 @@ class Queue:
             yield Violation(rule=KEPT, what=what, rows=(event,))
         if job.run != event.run:
             return
-        job.run = None
+        job.run, job.put_off = None, self.history.call(event).order
         self._settle(job, ending, outcome, self.ledger.agents[event.agent or ""], event.at)
         if outcome in ("done", "no_work"):
             job.completed += 1

@@ -23,6 +23,7 @@ from wakeful.testing.contracts.store_nodes import NodesContract
 from wakeful.testing.contracts.store_orders import OrdersContract
 from wakeful.testing.contracts.store_output import OutputContract
 from wakeful.testing.contracts.store_pauses import PausesContract
+from wakeful.testing.contracts.store_places import PlacesContract
 from wakeful.testing.contracts.store_queue import QueueContract
 from wakeful.testing.contracts.store_reading import ReadingContract
 from wakeful.testing.contracts.store_recording import RecordingContract
@@ -57,6 +58,7 @@ class StoreContract(
     FinishingContract,
     TasksContract,
     QueueContract,
+    PlacesContract,
     ChangesContract,
     RecurrencesContract,
     ShiftsContract,

@@ -213,23 +213,6 @@ class ShiftsContract(StoreCase):
         self.end(order, DONE, NOW + MINUTE)
         assert (self.item(task).state, self.item(task).result) == (State.completed, None)
 
-    def test_a_task_stands_as_deep_as_what_added_it_whatever_shares_its_shift(self) -> None:
-        self.declare(HANDLER)
-        self.task("moss")
-        (order,) = self.serve(NOW)
-        deep = self.task("moss", NOW, by_run=order.run.id, priority=Priority.low)
-        self.end(order)
-        # Of an operator's, and of one that stands deeper, each is in a shift of its own depth.
-        self.task("moss", NOW)
-        deepest = []
-        for n in range(1, 4):
-            orders = [self.serve(NOW + n * SECOND)[0]]
-            (last,) = orders
-            self.end(last, at=NOW + n * SECOND) if False else None
-            deepest.append([task.id for task in last.tasks])
-            break
-        assert deep not in deepest[0]
-
     # -- steps
 
     def test_a_step_is_recorded_once_and_never_replaced(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from wakeful.core.agents import Runner
 from wakeful.core.events import EventKind
 from wakeful.core.items import State
-from wakeful.core.runs import Outcome
 from wakeful.core.settlement import settle
 from wakeful.store.protocol import Finish, Stop, TaskEnd
 from wakeful.testing.contracts.store_case import (

@@ -51,9 +51,9 @@ SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth
             AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))
         OR EXISTS (SELECT 1 FROM agent a WHERE a.address = i.agent AND a.removed_at IS NULL AND a.enabled
             AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = a.name AND b.ended_at IS NULL))) AS open
-FROM (SELECT * FROM (SELECT i.id, i.agent, i.role, i.target, i.key, i.place, i.created_at, i.source, i.by_run, i.depth FROM item i
-    WHERE i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0 AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
-    ORDER BY i.not_before LIMIT :sight) AS due ORDER BY place, id LIMIT :window) AS i
+FROM (SELECT * FROM (SELECT t.id, t.agent, t.role, t.target, t.key, t.place, t.created_at, t.source, t.by_run, t.depth FROM item t
+    WHERE t.kind = 'task' AND t.state IN ('pending', 'failed') AND t.waits_for = 0 AND t.behind = 0 AND t.asked IS NULL AND t.not_before IS NOT NULL AND t.not_before <= :now
+    ORDER BY t.not_before LIMIT :sight) AS due ORDER BY place, id LIMIT :window) AS i
 ORDER BY i.place, i.id;
 
 -- name: ready_targets
@@ -120,10 +120,10 @@ ORDER BY i.place, i.id LIMIT :limit;
 
 -- name: later_tasks
 SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth
-FROM (SELECT i.id, i.agent, i.role, i.target, i.key, i.place, i.created_at, i.source, i.by_run, i.depth FROM item i
-    WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0
-    AND i.asked IS NULL AND i.not_before IS NOT NULL AND i.not_before <= :now
-    ORDER BY i.not_before LIMIT :sight) AS i
+FROM (SELECT t.id, t.agent, t.role, t.target, t.key, t.place, t.created_at, t.source, t.by_run, t.depth FROM item t
+    WHERE t.target = :target AND t.kind = 'task' AND t.state IN ('pending', 'failed') AND t.waits_for = 0 AND t.behind = 0
+    AND t.asked IS NULL AND t.not_before IS NOT NULL AND t.not_before <= :now
+    ORDER BY t.not_before LIMIT :sight) AS i
 WHERE (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
         AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)

@@ -53,17 +53,17 @@ SELECT
         (SELECT min(older.id) FROM item older WHERE older.key = t.key AND older.closed_at IS NULL AND older.id < t.id)) END
         AS task_behind,
     -- Of what has waited: what came meanwhile, and has a better place in the same queue.
-    CASE WHEN :wake > 0 AND t.id IS NOT NULL THEN (SELECT i.id FROM (SELECT n.id, n.place, n.key, n.source FROM item n
+    CASE WHEN :wake > 0 AND t.id IS NOT NULL THEN (SELECT better.id FROM (SELECT n.id, n.place, n.key, n.source FROM item n
         WHERE n.target = t.target AND n.kind = 'task' AND n.state IN ('pending', 'failed') AND n.waits_for = 0 AND n.behind = 0
             AND n.asked IS NULL AND n.not_before IS NULL AND (n.place < t.place OR (n.place = t.place AND n.id < t.id))
-        ORDER BY n.place, n.id LIMIT 32) AS i
-        WHERE (i.key IS NULL OR NOT EXISTS
-            (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
-            AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
+        ORDER BY n.place, n.id LIMIT 32) AS better
+        WHERE (better.key IS NULL OR NOT EXISTS
+            (SELECT 1 FROM item older WHERE older.key = better.key AND older.closed_at IS NULL AND older.id < better.id)
+            AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = better.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
             AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
-                WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
-            AND NOT EXISTS (SELECT 1 FROM pause q WHERE q.scope = 'source:' || i.source)
-        ORDER BY i.place, i.id LIMIT 1) END AS task_before
+                WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = better.key))
+            AND NOT EXISTS (SELECT 1 FROM pause q WHERE q.scope = 'source:' || better.source)
+        ORDER BY better.place, better.id LIMIT 1) END AS task_before
 FROM standing s
 LEFT JOIN total own ON own.scope = :agent_total AND own.day = :day
 LEFT JOIN total pair ON pair.scope = :pair_total AND pair.day = :day
