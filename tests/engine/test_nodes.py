@@ -102,19 +102,20 @@ async def test_the_tasks_of_a_shift_that_had_ended_stay_ended_and_the_others_are
 
     one.script = two.script = shift
     await company.up()
-    new = [NewItem(kind=Kind.task, role="write", subject=f"task {n}") for n in range(6)]
+    new = [NewItem(kind=Kind.task, role="write", subject=f"task {n}") for n in range(4)]
     with company.unheard():
         ids = [row.id for row in await one.access.write(lambda store: store.record(new, one.now))]
         await one.until(2)
     await one.until(25)
-    assert [one.store.item(id).state.value for id in ids] == ["completed"] * 2 + ["in_progress"] * 4
+    assert [one.store.item(id).state.value for id in ids] == ["completed"] * 2 + ["in_progress"] * 2
     await one.crash()
     await two.until(50)
-    assert [two.store.item(id).state.value for id in ids] == ["completed"] * 2 + ["in_progress"] * 4
-    assert [task.id for task in two.carrier.runner.guardians[two.seen[0].run].order.tasks] == ids[2:]
-    await two.until(150)
-    assert [two.store.item(id).state.value for id in ids] == ["completed"] * 6
-    assert [two.store.item(id).attempts for id in ids] == [1, 1, 2, 2, 2, 2]
+    # By now it is known how long they take: one at a time.
+    assert [two.store.item(id).state.value for id in ids[:3]] == ["completed"] * 2 + ["in_progress"]
+    assert [task.id for task in two.carrier.runner.guardians[two.seen[0].run].order.tasks] == ids[2:3]
+    await two.until(250)
+    assert [two.store.item(id).state.value for id in ids] == ["completed"] * 4
+    assert [two.store.item(id).attempts for id in ids] == [1, 1, 2, 2]
 
 
 @pytest.mark.parametrize("away", [2, 12])

@@ -143,6 +143,7 @@ class PlacesContract(StoreCase):
         assert self.item(child).state is State.pending
         self.end(order, DONE, NOW + SECOND)
         (order,) = self.serve(NOW + 2 * SECOND)
+        assert order.wake is not None
         assert ({task.id for task in order.tasks}, order.wake.depth) == ({deep, child}, 1)
         blocked = self.item(self.task("moss", by_run=order.run.id))
         assert (blocked.state, blocked.error) == (
