@@ -5,11 +5,12 @@ import os
 
 import pytest
 
-from tests.cli.office import OPERATIONS, wakeful
+from tests.cli.office import wakeful
+from wakeful.control.operations import OPERATIONS
 from wakeful.core.items import State
 from wakeful.store.protocol import TaskFilter
 
-TASKS = {
+TASKS: dict[str, dict[str, object]] = {
     "a": {"title": "first", "status": "completed", "result": "fine", "createdAt": "2026-02-01T00:00:00Z"},
     "b": {"title": "second", "status": "in_progress", "dependsOn": ["a"], "retryCount": 2, "agentId": "moss"},
     "c": {"title": "third", "status": "dead_letter", "deadLetterReason": "Max retries exceeded", "retryCount": 4},

@@ -135,7 +135,7 @@ def asked(desk: Path, *arguments: str):
 def add(desk: Path, *arguments: str) -> int:
     result = asked(desk, "task", "add", *arguments, "--json")
     assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)["id"]
+    return int(json.loads(result.stdout)["id"])
 
 
 def task(desk: Path, number: int):

@@ -159,9 +159,10 @@ CHANGED = [
     ("item", "shown", "external_id IS NOT NULL AND shown IS NULL AND state = 'open'"),
     *(("item", column, "kind = 'task' AND state = 'completed' AND attempts > 0")
       for column in ("attempts", "waits_for", "closed_at", "target", "shown", "error", "asked")),
-    ("item", "place", "kind = 'task' AND state = 'pending' AND attempts = 0"),
-    ("item", "priority", "kind = 'task' AND state = 'pending' AND priority = 1 AND id NOT IN (SELECT item FROM event "
-     "WHERE item IS NOT NULL)"),
+    *(("item", column, "kind = 'task' AND state = 'pending' AND priority = 1 AND not_before IS NOT NULL "
+       "AND id NOT IN (SELECT item FROM event WHERE item IS NOT NULL UNION SELECT item FROM dependency "
+       "UNION SELECT item FROM attempt)")
+      for column in ("place", "priority")),
     ("item", "waits_for", "kind = 'task' AND state = 'pending' AND waits_for = 1"),
     *(("attempt", column, "outcome = 'done'") for column in ("started_at", "ended_at", "outcome", "error", "stop_by")),
     ("attempt", "counted", "outcome = 'done'"),

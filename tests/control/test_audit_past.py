@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -38,10 +39,10 @@ def bounded(tmp_path_factory) -> Kept:
 
 
 def change_events(
-    connection: apsw.Connection, kind: str, change: Callable[[dict], bool], most: int = 10**6
+    connection: apsw.Connection, kind: str, change: Callable[[dict[str, Any]], bool], most: int = 10**6
 ) -> list[int]:
     """The events of that kind that were changed; `change` says whether it found something to change."""
-    changed = []
+    changed: list[int] = []
     for id, text in connection.execute("SELECT id, fields FROM event WHERE kind = ? ORDER BY id", (kind,)).fetchall():
         fields = json.loads(text)
         if len(changed) < most and change(fields):
@@ -55,8 +56,8 @@ def change_events(
 # ---- limits
 
 
-def fact(name: str, value: object) -> Callable[[dict], bool]:
-    def change(fields: dict) -> bool:
+def fact(name: str, value: object) -> Callable[[dict[str, Any]], bool]:
+    def change(fields: dict[str, Any]) -> bool:
         facts = fields.get("facts")
         if facts is None or facts.get("moot") or fields["verdict"]["kind"] != "admit":
             return False
@@ -125,7 +126,7 @@ SAID = {
 def test_a_limit_that_was_declared_and_not_kept_is_found(name, bounded, tmp_path):
     """The same admissions, but what was declared would not have let them pass."""
 
-    def narrow(fields: dict) -> bool:
+    def narrow(fields: dict[str, Any]) -> bool:
         body = json.loads(fields["body"])
         body.setdefault("limits", {})[name] = LIMIT_VALUES[name]
         body["limits"]["minutes_declared"] = True
@@ -210,7 +211,8 @@ def test_what_is_wrong_with_the_rest_is_still_found_after_a_sweep(tmp_path):
 def test_what_is_written_while_it_reads_gives_no_finding_and_is_not_held_up(busy, tmp_path):
     path = tmp_path / "store.db"
     shutil.copy(busy.path, path)
-    store, now, written = open_sqlite(path, durable=False), busy.now, []
+    store, now = open_sqlite(path, durable=False), busy.now
+    written: list[Any] = []
 
     def write(table: str, rows: int) -> None:
         nonlocal now
@@ -296,7 +298,7 @@ def test_everything_adds_up_in_a_world_on_postgresql_and_a_slot_that_is_gone_is_
 # ---- who asks
 
 
-def ask(store: SqlStore, kept: Kept) -> dict:
+def ask(store: SqlStore, kept: Kept) -> dict[str, Any]:
     control = Audits(Inline(store), runs=Path("runs"), clock=lambda: kept.now)
     return asyncio.run(control.audit(OPERATOR))
 

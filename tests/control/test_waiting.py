@@ -20,7 +20,7 @@ def add(desk: Desk, title: str = "t", caller=None, **given) -> int:
 
 def waits(desk: Desk, task: int, *caller) -> str | None:
     """As it is told of the task by itself; a list begins with the same words."""
-    whole = desk.ask("task", *caller, task=task)["waiting_for"]
+    whole: str | None = desk.ask("task", *caller, task=task)["waiting_for"]
     (short,) = (row["waiting_for"] for row in desk.ask("tasks", *caller)["items"] if row["id"] == task)
     assert (whole is None) == (short is None)
     return whole

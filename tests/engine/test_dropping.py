@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from typing import Any
 
 import pytest
 
@@ -364,7 +365,8 @@ async def test_a_folder_that_is_taken_away_is_made_again(stage):
 @lived
 async def test_a_file_that_comes_while_somebody_looks_is_heard_of(stage):
     """Nobody looks again for a minute: who listens only after the first look would not know of it until then."""
-    told, looked = [], []
+    told: list[Any] = []
+    looked: list[float] = []
 
     class Hints:
         hears = True

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -196,6 +197,10 @@ async def test_the_last_of_what_an_attempt_printed_is_kept_with_it(desk):
 # -- tasks that kill
 
 
+def has_tried(desk, task, attempts):
+    return desk.item(task).attempts == attempts
+
+
 @pytest.mark.parametrize("deed", ["crash", "kill worker", "kill guardian"])
 @worked
 async def test_a_task_that_kills_what_does_it_is_dead_after_its_last_retry_and_harms_no_other(desk, deed):
@@ -203,7 +208,7 @@ async def test_a_task_that_kills_what_does_it_is_dead_after_its_last_retry_and_h
     before, killer, after = desk.add("nothing", deed, "nothing")
     async with desk.open() as engine:
         for attempt in (1, 2, 3):
-            await until(lambda attempt=attempt: desk.item(killer).attempts == attempt)
+            await until(partial(has_tried, desk, killer, attempt))
             desk.later()
         await until(lambda: desk.item(killer).state is State.dead_letter)
         await until(lambda: desk.states([before, after]) == [State.completed] * 2)

@@ -160,7 +160,8 @@ class Desk:
         return [task.id for task in self._write(lambda store: store.record(items, datetime.now(UTC)))]
 
     def change(self, task: int, change: str, **more: Any) -> Item:
-        return self._write(lambda store: store.change_task(task, change, "rana", self.clock.now(), **more))
+        changed: Item = self._write(lambda store: store.change_task(task, change, "rana", self.clock.now(), **more))
+        return changed
 
     def later(self, by: timedelta = timedelta(hours=1)) -> None:
         """What waits for its time need not wait any more."""

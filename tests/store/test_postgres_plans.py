@@ -13,20 +13,14 @@ import pytest
 
 from tests.store.postgres_server import connection_of, release, store_in
 from tests.store.test_query_plans import ACTS, crowd
-from wakeful.core.admission import admit
-from wakeful.core.agents import Runner
-from wakeful.core.cadence import Cadence
-from wakeful.core.items import Kind, NewItem
-from wakeful.core.settlement import settle
 from wakeful.store.named_sql import Query
 from wakeful.store.postgres_link import postgres_queries
 from wakeful.store.postgres_session import PostgresSession
 from wakeful.store.postgres_wire import Connection
-from wakeful.store.protocol import Finish
 from wakeful.store.rows import to_micros
 from wakeful.store.sqlite import open_sqlite
 from wakeful.store.store import SqlStore
-from wakeful.testing.contracts.store_case import DONE, LEASE, NOW, a_fleet, an_agent
+from wakeful.testing.contracts.store_case import LEASE, NOW
 
 QUERIES = postgres_queries()
 AGENTS = 200
@@ -382,29 +376,3 @@ def test_that_count_sees_a_query_that_grows(stores):
     few, many = (rows_read(stores[size], lambda store: connection_of(store).execute(text)) for size in SIZES)
     assert many[0] > 10 * few[0] > 0
     assert many[1] == many[0]
-
-
-def test_a_long_queue_of_one_key_is_looked_at_by_its_head(tmp_path):
-    read = {}
-    for length in (100, 3000):
-        (tmp_path / str(length)).mkdir()
-        store = store_in(tmp_path / str(length))
-        try:
-            store.declare(a_fleet(an_agent("moss", cadence=Cadence(), runner=Runner.handler)), NOW)
-            for _ in range(length // 100):
-                store.record([NewItem(kind=Kind.task, agent="moss", key="k")] * 100, NOW)
-            connection_of(store).execute("VACUUM ANALYZE")
-            read[length] = rows_read(store, begin_and_end)[0]
-        finally:
-            store.close()
-            release(tmp_path / str(length))
-    assert 0 < read[3000] < 2 * read[100] + 200, read
-
-
-def begin_and_end(store: SqlStore) -> None:
-    for n in range(3):
-        at = NOW + n * LEASE
-        store.decide(store.due(at).wakes, admit, at)
-        (order,) = store.claim("one", at, LEASE)
-        assert len(order.tasks) == 1
-        store.finish([Finish(run=order.run.id, epoch=order.run.epoch, ending=DONE)], settle, at)

@@ -1,8 +1,7 @@
 """Several nodes at one queue: each instant of a schedule gives one task, and of one key one task is under way."""
 
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.store.postgres_server import connection_of, release, store_in
 from tests.store.test_postgres_nodes import PATIENCE, Meanwhile
+from tests.store.test_postgres_plans import rows_read
 from wakeful.core.admission import admit
 from wakeful.core.agents import Runner
 from wakeful.core.cadence import Cadence
@@ -17,10 +17,11 @@ from wakeful.core.cron import parse_schedule
 from wakeful.core.errors import Unknown
 from wakeful.core.items import Kind, NewItem
 from wakeful.core.recurrences import Overlap, Recurrence
+from wakeful.core.settlement import settle
 from wakeful.core.wakes import VerdictKind
-from wakeful.store.protocol import TaskFilter
+from wakeful.store.protocol import Finish, TaskFilter
 from wakeful.store.store import SqlStore
-from wakeful.testing.contracts.store_case import HOUR, LEASE, MINUTE, NOW, a_fleet, an_agent, work
+from wakeful.testing.contracts.store_case import DONE, HOUR, LEASE, MINUTE, NOW, a_fleet, an_agent, work
 
 EVERY_MINUTE = Recurrence(
     name="sweeping", title="sweep", schedule=parse_schedule("* * * * *"), agent="moss", overlap=Overlap.queue
@@ -186,7 +187,7 @@ def test_the_last_of_a_key_goes_on_when_both_before_it_are_cancelled_at_once(mea
     first, second, last = three_of_a_key(scene.other)
     one = scene.begin(lambda: scene.one.change_task(first, "cancel", "rana", NOW))
     other = scene.pool.submit(lambda: scene.other.change_task(second, "cancel", "rana", NOW))
-    time.sleep(0.05)
+    wait([other], timeout=0.1)
     scene.commit(one, other)
     assert [wake.task for wake in scene.other.due(NOW).wakes] == [last]
 
@@ -200,3 +201,29 @@ def test_what_is_added_to_a_key_while_its_only_task_is_closed_goes_on(meanwhile)
     added = NewItem(kind=Kind.task, agent="wren", key="k")
     _, (made,) = scene.commit(one, scene.waits(lambda: scene.other.record([added], NOW)))
     assert [wake.task for wake in scene.other.due(NOW).wakes] == [made.id]
+
+
+def test_a_long_queue_of_one_key_is_looked_at_by_its_head(tmp_path):
+    read = {}
+    for length in (100, 3000):
+        (tmp_path / str(length)).mkdir()
+        store = store_in(tmp_path / str(length))
+        try:
+            store.declare(a_fleet(an_agent("moss", cadence=Cadence(), runner=Runner.handler)), NOW)
+            for _ in range(length // 100):
+                store.record([NewItem(kind=Kind.task, agent="moss", key="k")] * 100, NOW)
+            connection_of(store).execute("VACUUM ANALYZE")
+            read[length] = rows_read(store, begin_and_end)[0]
+        finally:
+            store.close()
+            release(tmp_path / str(length))
+    assert 0 < read[3000] < 2 * read[100] + 200, read
+
+
+def begin_and_end(store: SqlStore) -> None:
+    for n in range(3):
+        at = NOW + n * LEASE
+        store.decide(store.due(at).wakes, admit, at)
+        (order,) = store.claim("one", at, LEASE)
+        assert len(order.tasks) == 1
+        store.finish([Finish(run=order.run.id, epoch=order.run.epoch, ending=DONE)], settle, at)

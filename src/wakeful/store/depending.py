@@ -85,8 +85,7 @@ class Depending(SqlBase):
 
     def free_keys(self, keys: Collection[str]) -> None:
         """Whatever is now the first of these is no longer behind another one."""
-        if keys:
-            self.session.write("free_keys", keys=json.dumps(sorted(keys)))
+        self.session.many("free_keys", [{"key": key} for key in sorted(keys)])
 
     def depend(self, items: Sequence[NewItem], recorded: Sequence[Recorded]) -> None:
         """What is new among these waits for what it needs: tasks that are known, or others of these, by their keys."""
@@ -109,12 +108,15 @@ class Depending(SqlBase):
         self.block_dependents([(need, state) for need, state in states.items() if state in NEVER])
 
     def _keyed(self, keys: set[str]) -> dict[str, int]:
-        rows = self.session.all("items_by_dedupe", keys=json.dumps(sorted(keys))) if keys else []
-        found = {row["dedupe"]: row["id"] for row in rows if row["kind"] == "task"}
+        found = {row["dedupe"]: row["id"] for row in self.items_known_by(sorted(keys)) if row["kind"] == "task"}
         missing = min(keys - found.keys(), default=None)
         if missing is not None:
             raise Unknown(f"no task was recorded under the key {missing!r} to depend on")
         return found
+
+    def items_known_by(self, keys: Sequence[str]) -> list[Row]:
+        """Those that were recorded under these idempotency keys."""
+        return self.session.all("items_by_dedupe", keys=json.dumps(keys)) if keys else []
 
     def _states(self, tasks: set[int]) -> Mapping[int, str]:
         rows = self.session.all("needed_tasks", tasks=json.dumps(sorted(tasks)))

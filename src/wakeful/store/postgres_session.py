@@ -132,11 +132,11 @@ class PostgresSession(Link):
 
     def hold_keys(self, keys: Sequence[str], *, shared: bool) -> None:
         """What is added to these causal keys, or closed of them, until the commit; whoever only adds is `shared`."""
-        query = "share_keys" if shared else "have_keys"
+        asked = {"number": self.house >> 8, "keys": keys}
         if self.laden:
-            self._try(f"try_{query}", number=self.house >> 8, keys=keys)
+            self._try("try_share_keys" if shared else "try_have_keys", **asked)
         else:
-            self.write(query, number=self.house >> 8, keys=keys)
+            self.write("share_keys" if shared else "have_keys", **asked)
         self.laden = True
 
     def purse(self) -> None:

@@ -29,7 +29,7 @@ from wakeful.core.wakes import Pause, Wake
 from wakeful.store.dueness import UNCLAIMED_FOR
 from wakeful.store.postgres_deciding import PostgresDeciding, bounded
 from wakeful.store.postgres_session import Crowded, PostgresSession
-from wakeful.store.postgres_text import tabled
+from wakeful.store.postgres_text import tabled, written
 from wakeful.store.protocol import Admit, Decision, Finish, Forgotten, Order, Recorded, Renewed, Settle, Skip, TaskEnd
 from wakeful.store.rows import to_micros
 from wakeful.store.session import Row
@@ -185,6 +185,9 @@ class PostgresStore(PostgresDeciding):
             id = next(keyless) if item.dedupe is None else keyed.pop(item.dedupe, None)
             recorded.append(self.known(item) if id is None else Recorded(id=id))
         return recorded
+
+    def items_known_by(self, keys: Sequence[str]) -> list[Row]:
+        return super().items_known_by([written(key) for key in keys])
 
     def hold_keys(self, keys: Collection[str], *, shared: bool = False) -> None:
         if keys:

@@ -8,7 +8,6 @@ Laws:
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -108,8 +107,7 @@ class Recording(Depending):
         ]
 
     def _known_keys(self, keys: list[str]) -> dict[str, Row]:
-        rows = self.session.all("items_by_dedupe", keys=json.dumps(keys)) if keys else []
-        return {row["dedupe"]: row for row in rows}
+        return {row["dedupe"]: row for row in self.items_known_by(keys)}
 
     def _nobody_of(self, items: Sequence[NewItem]) -> Unknown:
         """Whom one of these is for, who is not there."""

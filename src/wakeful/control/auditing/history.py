@@ -63,8 +63,8 @@ class History:
         return self.since is not None
 
     def covers(self, at: int | None) -> bool:
-        """Whether what happened then is told."""
-        return self.since is None or (at is not None and at >= self.since)
+        """Whether what happened then is told. Of the first instant that is left, some may have been swept."""
+        return self.since is None or (at is not None and at > self.since)
 
     @property
     def newest(self) -> int:

@@ -133,15 +133,16 @@ class TaskRows:
             self._tries(row, named)
         if isinstance(told, TaskEnd) and told.state == row["state"] and (row["error"] or "") != told.error:
             hold(TASKS, (named, f"event {told.event}"), "error as its last attempt left it,", told.error, row["error"])
-        self._place(row, named, told)
+        self._place(row, named, told, needs)
 
-    def _place(self, row: Row, named: str, told: object) -> None:
+    def _place(self, row: Row, named: str, told: object, needs: list[int]) -> None:
         """Where it stands in its queue, and who has asked for it."""
         since = row["place"] + row["priority"] * _HEAD_START
         begun = max(row["created_at"], row["not_before"] or 0)
-        fresh = told is None and not self.tried[row["id"]]
+        fresh = told is None and not self.tried[row["id"]] and row["state"] == "pending"
         # Later than that stands what has waited for another task, and what has fallen due since.
-        if since < row["created_at"] or (fresh and row["state"] == "pending" and since < begun):
+        exact = row["not_before"] is not None and not needs
+        if since < row["created_at"] or (fresh and (since < begun or (exact and since > begun))):
             expected = f"the place of priority {row['priority']} since {moment_or_none(begun)}"
             self.findings.add(TASKS, named, expected, f"one since {moment_or_none(since)}")
         asked = row["asked"]

@@ -222,7 +222,8 @@ SELECT w.depth FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
 -- name: free_keys
 -- Who is now the first of its key.
 UPDATE item SET behind = 0 WHERE behind = 1 AND id = ANY (ARRAY(SELECT (SELECT min(o.id) FROM item o
-    WHERE o.key = k.value::varchar AND o.key IS NOT NULL AND o.closed_at IS NULL) FROM json_array_elements_text(:keys::json) AS k (value)));
+    WHERE o.key = r.key::varchar AND o.key IS NOT NULL AND o.closed_at IS NULL)
+    FROM json_to_recordset(:rows::json) AS r (key text)));
 
 -- name: step_behind
 -- One that is older is open again.

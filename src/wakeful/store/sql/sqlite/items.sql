@@ -17,7 +17,7 @@ VALUES ('task', 'silent', '1',
     :state, :agent, :role, :target, :sender, :origin, :subject, :body, :type, :priority, :dedupe, :source,
     :max_retries, :key, :not_before, :tags, :by_run, :metadata, :place, :timeout, :payload, :attempts, :result,
     :error, :created_at, :closed_at, :depth,
-    :key IS NOT NULL AND EXISTS (SELECT 1 FROM item o WHERE o.key = :key AND o.closed_at IS NULL))
+    :key IS NOT NULL AND (:behind OR EXISTS (SELECT 1 FROM item o WHERE o.key = :key AND o.closed_at IS NULL)))
 ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING;
 
 -- name: items_by_dedupe

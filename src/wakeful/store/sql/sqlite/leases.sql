@@ -1,6 +1,6 @@
 -- name: lease_tasks
 UPDATE item SET state = 'in_progress', held_by = :run, asked = :wake
-WHERE id IN (SELECT value FROM json_each(:tasks)) AND state IN ('pending', 'failed') AND held_by IS NULL;
+WHERE (id = :task OR id IN (SELECT value FROM json_each(:tasks))) AND state IN ('pending', 'failed') AND held_by IS NULL;
 
 -- name: put_attempts
 -- At what was leased. Without the task that was asked for there is no run: then what is put here is none, and refused.

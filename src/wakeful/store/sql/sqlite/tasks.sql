@@ -213,8 +213,8 @@ SELECT w.depth FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
 
 -- name: free_keys
 -- Who is now the first of its key.
-UPDATE item SET behind = 0 WHERE behind = 1 AND id IN (SELECT (SELECT min(o.id) FROM item o
-    WHERE o.key = k.value AND o.key IS NOT NULL AND o.closed_at IS NULL) FROM json_each(:keys) k);
+UPDATE item SET behind = 0 WHERE behind = 1 AND id = (SELECT min(o.id) FROM item o
+    WHERE o.key = :key AND o.key IS NOT NULL AND o.closed_at IS NULL);
 
 -- name: step_behind
 -- One that is older is open again.
