@@ -12,7 +12,6 @@ from wakeful.core.errors import Busy
 from wakeful.core.items import Origin, Priority, State
 from wakeful.core.wakes import Pause
 from wakeful.engine import dropping
-from wakeful.engine.dropping import Dropping
 from wakeful.sources.drop import Drop, drop_in
 from wakeful.store.protocol import TaskFilter
 
@@ -364,9 +363,8 @@ async def test_a_folder_that_is_taken_away_is_made_again(stage):
 
 @lived
 async def test_a_file_that_comes_while_somebody_looks_is_heard_of(stage):
-    """Nobody looks again for a minute: who listens only after the first look would not know of it until then."""
-    told: list[Any] = []
-    looked: list[float] = []
+    # Nobody looks again for a minute: who listens only after the first look would not know of it until then.
+    told, looked = list[Any](), list[float]()
 
     class Hints:
         hears = True
@@ -386,7 +384,8 @@ async def test_a_file_that_comes_while_somebody_looks_is_heard_of(stage):
 
     stage.drop = None
     await stage.up()
-    working = asyncio.ensure_future(Dropping(stage.access, Folder(stage.data / "drop"), Hints(), stage.clock).run())
+    folder = Folder(stage.data / "drop")
+    working = asyncio.ensure_future(dropping.Dropping(stage.access, folder, Hints(), stage.clock).run())
     await stage.until(5)
     working.cancel()
     assert len(tasks(stage)) == 1
@@ -394,9 +393,8 @@ async def test_a_file_that_comes_while_somebody_looks_is_heard_of(stage):
 
 @lived
 async def test_a_source_that_is_paused_holds_what_was_dropped(stage):
-    pause = Pause(scope="source:drop", owner="operator", reason="later", since=stage.now)
     await stage.up()
-    stage.store.pause(pause, stage.now)
+    stage.store.pause(Pause(scope="source:drop", owner="operator", reason="later", since=stage.now), stage.now)
     put(stage, "a.json", SWEEP)
     await stage.minutes(5)
     assert [task.state for task in tasks(stage)] == [State.pending]

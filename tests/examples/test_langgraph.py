@@ -13,23 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from soak.databases import own_database
 from soak.standing import Ground, until
-from tests.store.postgres_server import dsn
 
 PATIENCE = 60.0
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "langgraph"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
-    fleet = (EXAMPLE / "fleet.org").read_text()
-    folder = tmp_path / "fleet"
-    if request.param == "sqlite":
-        yield from opened(Ground(folder, fleet))
-    else:
-        with own_database(dsn()) as address:
-            yield from opened(Ground(folder, fleet, store=address))
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Ground]:
+    yield from opened(Ground(tmp_path / "fleet", (EXAMPLE / "fleet.org").read_text()))
 
 
 def opened(desk: Ground) -> Iterator[Ground]:
