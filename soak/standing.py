@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from soak.audits import unsound_folder
 from soak.machine import Machine
 from soak.witness import LIFECYCLE, Sign, agent, agreement, lost_runs, once_each, overlaps, positions, read_signs
 from wakeful.store.sqlite import open_sqlite
 from wakeful.store.store import SqlStore
 
-READY = 90.0
+READY = 30.0
 ENDED = 90.0
 # The data folder of a second node.
 TWO = ".wakeful-two"
@@ -29,7 +30,9 @@ TWO = ".wakeful-two"
 class Node:
     """An engine over the fleet of a ground, with a data folder and a machine of its own."""
 
-    def __init__(self, place: Ground, name: str, store: str | None = None, port: int = 0) -> None:
+    def __init__(
+        self, place: Ground, name: str, store: str | None = None, port: int = 0, program: str = "wakeful"
+    ) -> None:
         self.place = place
         self.data = place.folder / name
         self.log_file = place.folder / f"log{name}"
@@ -38,7 +41,7 @@ class Node:
         command = [
             sys.executable,
             "-m",
-            "wakeful",
+            program,
             "up",
             "--port",
             str(port),
@@ -112,17 +115,25 @@ class Node:
 
 class Ground(Node):
     """A fleet in a folder, and the first node over it. `more` names others, with the address by which each of them
-    reaches the same store. With a `port` of its own a run finds the engine again after a restart."""
+    reaches the same store. With a `port` of its own a run finds the engine again after a restart; `program` is another
+    one than `wakeful` that takes the same words."""
 
     def __init__(
-        self, folder: Path, fleet: str, *, store: str | None = None, more: dict[str, str] | None = None, port: int = 0
+        self,
+        folder: Path,
+        fleet: str,
+        *,
+        store: str | None = None,
+        more: dict[str, str] | None = None,
+        port: int = 0,
+        program: str = "wakeful",
     ) -> None:
         self.folder = folder
         self.store_address = store
         self._fleet = fleet
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "witness").touch()
-        super().__init__(self, ".wakeful", store, port)
+        super().__init__(self, ".wakeful", store, port, program)
         self.nodes: list[Node] = [self, *(Node(self, name, address) for name, address in (more or {}).items())]
 
     def declared(self, store: str | None) -> str:
@@ -132,6 +143,10 @@ class Ground(Node):
     def close(self) -> None:
         for node in self.nodes:
             node.machine.close()
+
+    def unsound(self) -> list[str]:
+        """What does not add up in its own store, also while engines are at work on it; a shared one is its server's."""
+        return unsound_folder(self.data) if self.store_address is None else []
 
     @contextmanager
     def store(self) -> Iterator[SqlStore]:

@@ -3,8 +3,11 @@
 Budgets are read from the table in docs/testing.md, so the document and the printed times cannot disagree.
 """
 
+import gc
 import os
 import re
+import signal
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +16,13 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Each of the workers, and of the thousands of processes that tests start, would compile what it imports anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# Whoever is started in the background, and whatever it starts, would not hear an interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Steady: the same examples each time, so that green twice means green. To look for new ones:
 # `pytest tests --hypothesis-profile=explore`.
@@ -84,8 +94,18 @@ class Ledger:
             write(f"{len(self.skipped)} skipped, and CI=true allows none: install what they name", red=True)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every-store", action="store_true", help="tell each story of the engine on every store")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):  # an xdist worker: its reports reach the ledger of the main process
         return
     known = suites((ROOT / "docs" / "testing.md").read_text(encoding="utf-8"))
     config.pluginmanager.register(Ledger(known, os.environ.get("CI") == "true"), "ledger")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests that are there to stay need not be looked through for what is no longer needed."""
+    gc.collect()
+    gc.freeze()

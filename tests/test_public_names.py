@@ -5,7 +5,10 @@ import sys
 
 import wakeful
 
-PUBLIC = ["Mistake", "Result", "Run", "WakefulError", "__version__"]
+PUBLIC = [
+    *("AsyncClient", "Busy", "Client", "Conflict", "Ended", "Forbidden", "Mistake", "Outdated", "Result", "Run"),
+    *("Stale", "Unknown", "WakefulError", "__version__"),
+]
 
 
 def test_the_public_names_are_exactly_these():

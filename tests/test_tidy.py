@@ -25,6 +25,8 @@ FUNCTION_LINES = 70
 MAY_IMPORT = {
     "http": ("wakeful.control", "wakeful.core"),
     "mcp": ("wakeful.control", "wakeful.core"),
+    "client": ("wakeful.control", "wakeful.core"),
+    "telemetry": ("wakeful.store.protocol", "wakeful.core"),
     "control": ("wakeful.store.protocol", "wakeful.fleet", "wakeful.core"),
     "engine": (
         "wakeful.store.protocol",

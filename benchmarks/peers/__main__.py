@@ -33,6 +33,7 @@ GATE = 60.0
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
+    parser.add_argument("--resume", action="store_true", help="go on with a run that was broken off")
     parser.add_argument("--quick", action="store_true", help="one round with few jobs; build/peers.md only")
     parser.add_argument("--only", default="", metavar="NAMES", help="parts of names, with commas; build/peers.md only")
     parser.add_argument("--rounds", type=int, metavar="N", help="3, or 1 with --quick")
@@ -91,7 +92,7 @@ def measured(
             rounds = given.rounds or (1 if given.quick else 3)
             gate = 0.0 if given.quick else given.gate
             campaign = Campaign(Setup(servers, python, scale), log, rounds=rounds, gate=gate, say=say)
-            campaign.run(kinds)
+            campaign.run(kinds, resume=given.resume)
         finally:
             servers.stop()
     turns = "one round" if rounds == 1 else f"{rounds} rounds"

@@ -66,14 +66,19 @@ class Campaign:
         self.samples: list[Sample] = []
         self._failures: Counter[tuple[str, str]] = Counter()
 
-    def run(self, kinds: Iterable[type[Peer]]) -> list[Sample]:
-        self.path.write_text("")
+    def run(self, kinds: Iterable[type[Peer]], *, resume: bool = False) -> list[Sample]:
+        """With `resume`, what the log has of an earlier run is not taken again."""
+        if resume and self.path.exists():
+            self.samples = [sample for sample in read(self.path) if not sample.error]
+        self.path.write_text("".join(json.dumps(asdict(sample)) + "\n" for sample in self.samples))
+        taken = {(sample.round, sample.measure, sample.peer) for sample in self.samples}
         for number in range(1, self.rounds + 1):
             for measure in MEASURES:
                 order = [kind for kind in kinds if measure.applies(kind)]
                 random.Random(f"{number} {measure.key}").shuffle(order)
                 for kind in order:
-                    self._take(number, measure, kind)
+                    if (number, measure.key, kind.__name__) not in taken:
+                        self._take(number, measure, kind)
         return self.samples
 
     def _take(self, number: int, measure: Measure, kind: type[Peer]) -> None:

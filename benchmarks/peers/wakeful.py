@@ -21,11 +21,11 @@ from urllib.parse import urlsplit
 
 from benchmarks.peers import job
 from benchmarks.peers.peer import POSTGRES, SQLITE, Options, Peer
-from wakeful.app import open_offline
 from wakeful.control.callers import OPERATOR
 from wakeful.control.control import Control
 from wakeful.engine.clock import SystemClock
 from wakeful.fleet.load import load_fleet
+from wakeful.opening import open_offline
 from wakeful.store.postgres import open_postgres
 from wakeful.store.postgres_access import PostgresAccess
 from wakeful.store.sqlite import open_sqlite

@@ -4,15 +4,31 @@ Importing this package stays cheap, because the CLI starts here: a name that nee
 when it is asked for.
 """
 
-from wakeful.core.errors import Mistake, WakefulError
+from wakeful.core.errors import Busy, Conflict, Ended, Forbidden, Mistake, Outdated, Stale, Unknown, WakefulError
 
 # As typing has it; but typing alone would take longer to load than all that is here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from wakeful.client.client import AsyncClient, Client
     from wakeful.run import Result, Run
 del TYPE_CHECKING
 
-__all__ = ["Mistake", "Result", "Run", "WakefulError", "__version__"]
+__all__ = [
+    "AsyncClient",
+    "Busy",
+    "Client",
+    "Conflict",
+    "Ended",
+    "Forbidden",
+    "Mistake",
+    "Outdated",
+    "Result",
+    "Run",
+    "Stale",
+    "Unknown",
+    "WakefulError",
+    "__version__",
+]
 
 __version__ = "0.1.0"
 
@@ -22,4 +38,8 @@ def __getattr__(name: str) -> object:
         from wakeful import run
 
         return getattr(run, name)
+    if name in ("AsyncClient", "Client"):
+        from wakeful.client import client
+
+        return getattr(client, name)
     raise AttributeError(f"module 'wakeful' has no attribute {name!r}")

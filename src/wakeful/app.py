@@ -16,20 +16,20 @@ import json
 import logging
 import os
 import signal
-import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from wakeful import belongings
-from wakeful.belongings import DATA, SQLITE, write_private
+from wakeful.belongings import SQLITE, write_private
 from wakeful.core.agents import Agent, Fleet
-from wakeful.core.errors import Busy, Conflict, Mistake
-from wakeful.fleet.load import FLEET_NAMES, find_fleet
+from wakeful.core.errors import Busy, Conflict
+from wakeful.core.runs import Run
+from wakeful.opening import access_to, data_path, fleet_path, now_utc, open_store
 from wakeful.store.folder import DataFolder
 
 if TYPE_CHECKING:
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from wakeful.engine.engine import Engine
     from wakeful.engine.sourcing import Sources
     from wakeful.fleet.watch import FleetFile
+    from wakeful.http.auth import Keys
+    from wakeful.http.listening import Listening
     from wakeful.http.server import Server
-    from wakeful.store.postgres_store import PostgresStore
+    from wakeful.runners.hiding import Hiding
     from wakeful.store.store import SqlStore
     from wakeful.store.writer import Writer
 
@@ -62,89 +64,11 @@ class Options:
     host: str = "127.0.0.1"
     port: int | None = None
     run: str | None = None
-
-
-# ---- where things are
-
-
-def fleet_path(fleet: Path | None) -> Path:
-    found = fleet or find_fleet()
-    if found is None:
-        raise Mistake(
-            f"no {' or '.join(FLEET_NAMES)} in this folder", "name it with --fleet, or begin with wakeful init"
-        )
-    return found
-
-
-def data_path(data: Path | None, fleet: Path | None) -> Path:
-    """`--data` or WAKEFUL_DATA, else `.wakeful` beside the fleet file, else in this folder."""
-    if data is not None:
-        return data
-    found = fleet or find_fleet()
-    return (found.absolute().parent if found else Path.cwd()) / DATA
-
-
-# ---- stores
-
-
-def open_shared(address: str, *, patient: bool = False) -> PostgresStore:
-    """The store at that address. A server that is away is waited for by a `patient` caller, and is `Busy` to others."""
-    try:
-        from wakeful.store.postgres import connect_when_there, may_pass, open_postgres
-    except ImportError as error:
-        if not (error.name or "psycopg").startswith("psycopg"):
-            raise
-        raise Mistake(
-            "a store in PostgreSQL needs psycopg, which is not installed", "pip install 'wakeful[postgres]'"
-        ) from error
-    if patient:
-        return connect_when_there(address)
-    # A command says what it has to say itself; the doctor looks at how well the server keeps what it is given.
-    logging.getLogger("wakeful.store").addHandler(logging.NullHandler())
-    try:
-        return open_postgres(address)
-    except Mistake as mistake:
-        if may_pass(mistake.__cause__):
-            raise Busy(mistake.reason) from mistake
-        raise
-
-
-# ---- without an engine
-
-
-@contextmanager
-def open_offline(data: Path, fleet: Path | None = None, *, named: bool = True) -> Iterator[Control]:
-    """The fleet as a command reaches it when no engine runs here: a store of its own under the lock, for as short as
-    possible; one that is shared as one more of those who use it. See `belongings.store_address` for `named`."""
-    from wakeful.control.control import Control
-
-    given: dict[str, Any] = {"runs": data / belongings.RUNS, "clock": _now, "fleet_file": fleet}
-    address = belongings.store_address(data, fleet, named=named)
-    if address != SQLITE:
-        shared = open_shared(address)
-        from wakeful.store.postgres_access import PostgresInline
-
-        try:
-            yield Control(PostgresInline(shared), **given, node=belongings.known_node(data), shared=True)
-        finally:
-            shared.close()
-        return
-    from wakeful.store.inline import Inline
-    from wakeful.store.sqlite import open_sqlite
-
-    with DataFolder(data) as folder:
-        store = open_sqlite(folder.database)
-        try:
-            yield Control(Inline(store), **given, node=belongings.known_node(data))
-        finally:
-            store.close()
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-# ---- with an engine
+    # Addresses other than the loopback: see `http.listening`.
+    names: tuple[str, ...] = ()
+    certificate: Path | None = None
+    private_key: Path | None = None
+    insecure: bool = False
 
 
 def serve(options: Options) -> int:
@@ -162,6 +86,7 @@ def serve(options: Options) -> int:
         print(f"{busy} ({_who_holds(folder.path)})", file=sys.stderr)
         return TRY_LATER
     try:
+        folder.close_off()
         return _with_store(options, file, folder)
     finally:
         folder.unlock()
@@ -181,7 +106,7 @@ def _with_store(options: Options, file: FleetFile, folder: DataFolder) -> int:
     # A broken file says nothing of its store: the one that was used last is taken up.
     address = fleet.store if fleet is not None else before
     file.keep_to(address)
-    store = _open(address, folder)
+    store = open_store(address, folder)
     try:
         known = bool(store.overview(limit=1))
         problems = _problems(file, fleet, known)
@@ -195,14 +120,6 @@ def _with_store(options: Options, file: FleetFile, folder: DataFolder) -> int:
         return asyncio.run(_serve(options, file, data, store, node, address))
     finally:
         store.close()
-
-
-def _open(address: str, folder: DataFolder) -> SqlStore:
-    if address != SQLITE:
-        return open_shared(address, patient=True)
-    from wakeful.store.sqlite import open_sqlite
-
-    return open_sqlite(folder.database)
 
 
 def _say_if_moved(before: str, address: str, folder: DataFolder, known: bool) -> None:
@@ -253,50 +170,71 @@ async def _serve(options: Options, file: FleetFile, data: Path, store: SqlStore,
     from wakeful.control.control import Control
     from wakeful.engine.clock import SystemClock
     from wakeful.engine.engine import Engine
+    from wakeful.engine.logs import hide
+    from wakeful.engine.services import Lasting
     from wakeful.http.app import build
-    from wakeful.http.auth import Keys, run_token
-    from wakeful.http.server import Server, bind, hosts_of, url_of
+    from wakeful.http.auth import Keys
+    from wakeful.http.entry import caller_of
+    from wakeful.http.server import Server
+    from wakeful.mcp.served import Served
     from wakeful.runners.carrier import Carrier
     from wakeful.sources.drop import drop_in
+    from wakeful.telemetry.telemetry import Telemetry
 
-    keys = Keys(operator=belongings.operator_token(data), secret=belongings.secret(data))
-    listening = _listen(bind, options, file.fleet, data)
-    url, shared = url_of(listening), address != SQLITE
-    access, sick = _access(store, shared)
+    token = belongings.Token(data)
+    keys = Keys(operator=token(), secret=belongings.secret(data))
+    listening = _listen(options, file.fleet, data)
+    url, shared = listening.url, address != SQLITE
+    access, sick = access_to(store, shared)
     clock, answers, root = SystemClock(), Answers(), file.path.absolute().parent
-    carrier = Carrier(
-        root, data, url=lambda: url, token=lambda run: run_token(keys, run.id, run.epoch), link=answers, base=os.environ
-    )
+    # Of one folder, or of one database: what is known of its runs elsewhere is known by that.
+    identity = belongings.named(address) if shared else keys.secret.hex()
+    telemetry = Telemetry(access, clock.now, node, shared=shared, identity=identity, variables=os.environ)
+    told: dict[str, Any] = {"token": _tokens(keys), "trace": telemetry.traceparent}
+    hiding = _hiding(file, store, token, keys.secret)
+    hide(hiding)
+    carrier = Carrier(root, data, url=lambda: url, link=answers, base=os.environ, **told)
     # Whoever holds the folder is the only one on a store in it, also after the machine was given another name.
     host = belongings.host(data) if shared else ""
-    fed: dict[str, Any] = {"sources": _sources(root, data, url), "drop": drop_in(data)}
-    engine = Engine(access, carrier, file, clock, node, data, host=host, url=url, shared=shared, **fed)
+    fed: dict[str, Any] = {"sources": _sources(root, data, url), "drop": drop_in(data), "hide": hiding}
+    engine = Engine(telemetry.access, carrier, file, clock, node, data, host=host, url=url, shared=shared, **fed)
     given: dict[str, Any] = {"runs": data / belongings.RUNS, "beside": engine, "fleet_file": file.path}
-    control = Control(access, clock=clock.now, node=node, shared=shared, **given)
+    given |= {"recalling": True, "redact": hiding}
+    control = Control(telemetry.access, clock=clock.now, node=node, shared=shared, **given)
     answers.control = control
-    api = build(control, keys=keys, hosts=hosts_of(listening), sick=(OSError, *sick))
+    named: dict[str, Any] = {"hosts": listening.hosts, "origins": listening.origins, "operator": token}
+    named["mounts"] = {"/mcp": Served(control, caller_of, sick=(OSError, *sick))}
+    api = build(control, keys=keys, sick=(OSError, *sick), scrape=telemetry.scrape, **named)
+    engine.add(Lasting(telemetry.name, telemetry.run))
     engine.add(Asked(Server(api), listening))
     try:
         if shared:
             await _alone(access, node, host)
-        return await _live(engine, data, {"url": url, "store": belongings.named(address)})
+        await telemetry.begin()
+        wide = {"wide": listening.wide_url} if listening.wide_url else {}
+        known = {"url": url, **wide, "store": belongings.named(address)}
+        return await _live(engine, data, known, lambda: f"{url}/#token={token()}")
     finally:
+        await telemetry.end()
         access.close()
 
 
-def _access(store: SqlStore, shared: bool) -> tuple[Writer, tuple[type[Exception], ...]]:
-    """How coroutines reach the store, and by which errors it tells that it is in trouble."""
-    if shared:
-        import psycopg
+def _tokens(keys: Keys) -> Callable[[Run], str]:
+    from wakeful.http.auth import run_token
 
-        from wakeful.store.postgres_access import PostgresAccess
+    def token(run: Run) -> str:
+        assert run.started_at is not None, "only a run that was begun is given a token"
+        return run_token(keys, run.id, run.epoch, run.started_at)
 
-        return PostgresAccess(cast("PostgresStore", store)), (psycopg.Error,)
-    import apsw
+    return token
 
-    from wakeful.store.writer import Writer
 
-    return Writer(store), (apsw.Error,)
+def _hiding(file: FleetFile, store: SqlStore, token: Callable[[], str], key: bytes) -> Hiding:
+    """What is secret here, of the fleet as it stands; until a file can be read, of the one that is known."""
+    from wakeful.runners.hiding import Hiding
+
+    known = tuple(store.agents()) if file.fleet is None else ()
+    return Hiding(lambda: known if file.fleet is None else file.fleet.agents, os.environ, token, key=key)
 
 
 def _sources(root: Path, data: Path, url: str) -> Sources:
@@ -321,7 +259,7 @@ async def _alone(access: Writer, node: str, host: str) -> None:
     lasts; one that speaks is another, and we shall be told so."""
     seen: datetime | None = None
     while True:
-        rows = await access.read(lambda store: store.nodes(_now()))
+        rows = await access.read(lambda store: store.nodes(now_utc()))
         twin = next((row for row in rows if row.name == node and row.host != host and row.alive), None)
         if twin is None or (seen is not None and twin.seen_at > seen):
             return
@@ -349,30 +287,41 @@ class Asked:
 
     name = "http"
 
-    def __init__(self, server: Server, listening: socket.socket) -> None:
+    def __init__(self, server: Server, listening: Listening) -> None:
         self._server = server
         self._listening = listening
 
     async def start(self) -> None:
-        await self._server.start([self._listening])
+        local, wide, context = self._listening.local, self._listening.wide, self._listening.context
+        if wide is None or context is None:
+            await self._server.start([local] if wide is None else [local, wide])
+        else:
+            await self._server.start([local], {wide: context})
 
     async def stop(self) -> None:
         await self._server.stop()
 
 
-def _listen(
-    bind: Callable[[str, int], socket.socket], options: Options, fleet: Fleet | None, data: Path
-) -> socket.socket:
+def _listen(options: Options, fleet: Fleet | None, data: Path) -> Listening:
     """Port 0 is any free one; an engine that comes back takes the one that it had, for its runs still know it."""
+    from wakeful.http.listening import Reach, listen
+
+    before = None
+    with suppress(OSError, ValueError, KeyError):
+        before = int(json.loads((data / ENGINE).read_bytes())["url"].rpartition(":")[2])
     port = options.port if options.port is not None else (fleet.port if fleet else Fleet().port)
-    if port == 0:
-        with suppress(OSError, ValueError, KeyError, Mistake):
-            before = json.loads((data / ENGINE).read_bytes())["url"]
-            return bind(options.host, int(before.rpartition(":")[2]))
-    return bind(options.host, port)
+    reach = Reach(
+        host=options.host,
+        port=port,
+        names=options.names,
+        certificate=options.certificate,
+        private_key=options.private_key,
+        insecure=options.insecure,
+    )
+    return listen(reach, before=before)
 
 
-async def _live(engine: Engine, data: Path, told: dict[str, str]) -> int:
+async def _live(engine: Engine, data: Path, told: dict[str, str], dashboard: Callable[[], str]) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _leave, engine, number)
@@ -380,9 +329,15 @@ async def _live(engine: Engine, data: Path, told: dict[str, str]) -> int:
         await engine.start()
         # Somebody may have wanted it to leave before it began.
         if engine.ready:
-            about = {"pid": os.getpid(), "url": told["url"], "since": _now().isoformat(), "node": engine.node}
+            about = {"pid": os.getpid(), "url": told["url"], "since": now_utc().isoformat(), "node": engine.node}
+            # Who looks after it wants to know from where else it can be reached.
+            about |= {"wide": told["wide"]} if "wide" in told else {}
             write_private(data / ENGINE, json.dumps(about) + "\n")
-            log.info("ready", extra={"fields": {**told, "data": str(data), "node": engine.node}})
+            page = {"dashboard": f"{told['url']}/"}
+            log.info("ready", extra={"fields": {**told, **page, "data": str(data), "node": engine.node}})
+            if sys.stderr.isatty():
+                # Beside the log, which holds no secret: whoever sits there opens it with a click.
+                print(f"dashboard: {dashboard()}", file=sys.stderr, flush=True)
         await engine.stayed()
     except Conflict as conflict:
         print(conflict, file=sys.stderr)

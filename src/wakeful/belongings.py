@@ -9,6 +9,7 @@ Laws:
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
@@ -31,6 +32,8 @@ DATABASE = "wakeful.db"
 
 SQLITE = Fleet().store
 
+log = logging.getLogger("wakeful.belongings")
+
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _LETTERS = string.ascii_lowercase + string.digits
 # Of a host's whole name the first part says enough; a name is read by people.
@@ -47,6 +50,7 @@ def read_or_make(path: Path, make: Callable[[], str]) -> str:
         if text:
             if path.stat().st_mode & 0o077:
                 path.chmod(0o600)
+                log.warning("others could read %s until now; if it is a token: wakeful token --rotate", path)
             return text
     text = make()
     write_private(path, text + "\n")
@@ -67,6 +71,28 @@ def write_private(path: Path, text: str) -> None:
 
 def operator_token(data: Path) -> str:
     return read_or_make(data / TOKEN, lambda: secrets.token_urlsafe(32))
+
+
+class Token:
+    """The operator's token as the folder has it now: looked at each time, read when its file is another one."""
+
+    def __init__(self, data: Path) -> None:
+        operator_token(data)
+        self._path = data / TOKEN
+        self._seen: tuple[int, ...] = ()
+        self._text = ""
+
+    def __call__(self) -> str:
+        """Nothing while there is none, and that is nobody's token."""
+        try:
+            about = self._path.lstat()
+            seen = (about.st_ino, about.st_mtime_ns, about.st_ctime_ns, about.st_size)
+            if seen != self._seen:
+                self._text = self._path.read_text(encoding="ascii").strip()
+                self._seen = seen
+        except (OSError, UnicodeDecodeError):
+            self._text, self._seen = "", ()
+        return self._text
 
 
 def secret(data: Path) -> bytes:

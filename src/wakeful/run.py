@@ -28,6 +28,24 @@ OUTCOMES = ("done", "no_work", "failed")
 
 # Where the payload of a task stands as the text that it came as.
 UNREAD = "payload_json"
+# What goes without saying of a task in a shift.
+UNSAID: Mapping[str, Any] = {
+    "kind": "task",
+    "from": None,
+    "origin": "external",
+    "trust": "untrusted",
+    "source": None,
+    "external_id": None,
+    "type": "info",
+    "priority": "normal",
+    "key": None,
+    "body": "",
+    "unanswered": 0,
+    "role": None,
+    "tags": [],
+    "timeout": None,
+    "error": None,
+}
 
 
 class Unreachable(WakefulError):
@@ -325,8 +343,9 @@ def _payload(body: str) -> Any:
 
 
 def _read(task: Mapping[str, Any]) -> dict[str, Any]:
-    """The task with its payload read, where it has one."""
-    told = dict(task)
+    """The task with what went without saying, and with its payload read, where it has one."""
+    told = {**UNSAID, **task}
+    told.setdefault("description", told["body"])
     if UNREAD in told:
         told["payload"] = json.loads(told.pop(UNREAD))
     return told

@@ -1,6 +1,5 @@
 """A fleet's folder as the working folder, without anything of the outside that would point elsewhere."""
 
-import shutil
 import time
 
 import pytest
@@ -29,36 +28,19 @@ def greenwich(monkeypatch):
     time.tzset()
 
 
-@pytest.fixture(scope="session")
-def declared(tmp_path_factory):
-    """Made once: a store takes longer to make than to copy."""
-    made = Office(tmp_path_factory.mktemp("declared"))
+@pytest.fixture
+def office(nowhere):
+    """Two agents, and nothing that happened yet: declared just now, so that no beat of theirs is due."""
+    made = Office(nowhere)
     made.declare()
     return made
 
 
-@pytest.fixture(scope="session")
-def befouled(tmp_path_factory, declared):
-    made = copied(declared, tmp_path_factory.mktemp("befouled"))
-    made.befoul()
-    return made
-
-
-def copied(office, folder):
-    shutil.copytree(office.folder, folder, dirs_exist_ok=True)
-    return Office(folder)
-
-
 @pytest.fixture
-def office(nowhere, declared):
-    """Two agents, and nothing that happened yet."""
-    return copied(declared, nowhere)
-
-
-@pytest.fixture
-def foul(nowhere, befouled):
+def foul(office):
     """The same with a past, in which everybody meant ill."""
-    return copied(befouled, nowhere)
+    office.befoul()
+    return office
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import psycopg
 from click.testing import CliRunner, Result
 
+from tests.store.blank import open_blank
 from tests.store.postgres_server import dsn
 from wakeful.cli import main
 from wakeful.control.callers import OPERATOR, Claim, leave_to_others
@@ -100,7 +101,7 @@ class Office:
     @contextmanager
     def store(self) -> Iterator[SqlStore]:
         with DataFolder(self.data) as folder:
-            store = open_sqlite(folder.database, durable=False)
+            store = open_blank(folder.database)
             try:
                 yield store
             finally:
@@ -252,9 +253,9 @@ class Served:
         except Mistake as error:
             return 400, {"detail": error.reason, "remedy": error.remedy}
         except Unknown as error:
-            return 404, {"detail": str(error), "remedy": "look at the list of what there is"}
+            return 404, {"detail": str(error), "remedy": error.remedy}
         except WakefulError as error:
-            return 409, {"detail": str(error)}
+            return 409, {"detail": str(error), "remedy": error.remedy}
 
     def _handler(served) -> type[BaseHTTPRequestHandler]:
         class Handler(BaseHTTPRequestHandler):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.office import FLEET, LEASE, PASSWORD, now
 from tests.store.postgres_server import tell_time
-from wakeful import app
+from wakeful import app, opening
 from wakeful.core.admission import admit
 from wakeful.core.wakes import Cause, Subject, Wake
 from wakeful.fleet.load import load_fleet
@@ -23,7 +23,7 @@ from wakeful.store.postgres_access import PostgresInline
 def twin(address, monkeypatch):
     """A store in which a node called desk was at work on another host, a moment ago."""
     monkeypatch.setattr(app, "LOOK_AT_TWIN", 0.0)
-    with contextlib.closing(app.open_shared(address)) as store:
+    with contextlib.closing(opening.open_shared(address)) as store:
         tell_time(store, now())
         store.join("desk", "another host", "http://127.0.0.1:1", now(), LEASE)
         yield store
@@ -109,7 +109,7 @@ def test_who_changes_the_store_has_two_and_is_told_so_once(office, address, up):
 
 
 def test_after_a_copy_there_is_nothing_left_to_bring_over(moved, address, up):
-    with contextlib.closing(app.open_shared(address)) as store:
+    with contextlib.closing(opening.open_shared(address)) as store:
         store.declare(load_fleet(moved.folder / "fleet.org").fleet, now())
     assert up() == []
 
@@ -137,7 +137,7 @@ def test_nor_is_it_taken_for_what_a_run_of_the_same_number_printed_elsewhere(off
     office.end(run)
     office.prints(run, "of the file")
     office.shares(address)
-    with contextlib.closing(app.open_shared(address)) as store:
+    with contextlib.closing(opening.open_shared(address)) as store:
         store.declare(load_fleet(office.folder / "fleet.org").fleet, now())
         wake = Wake(agent="wren", cause=Cause.operator, subject=Subject.beat, requested_at=now(), sender="operator")
         assert store.decide([wake], admit, now())[0].run == run

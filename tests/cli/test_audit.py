@@ -88,7 +88,7 @@ def test_it_needs_the_folder_for_a_moment_only(data):
         store = open_sqlite(folder.database)
         store.set(store.agents()[0].name, {"wakes_per_day": 7}, "operator", store.events(before=10**9, limit=1)[0].at)
         last = store.events(before=10**9, limit=1)[0].id
-        assert looked.last_number() == last - 1
+        assert looked.last_number("event") == last - 1
         store.close()
         folder.unlock()
     assert first[0]["id"] == 1

@@ -10,6 +10,9 @@ import threading
 import pytest
 
 from tests.cli.office import ROOT, TOKEN, Served, spawned, wakeful
+from wakeful.cli.complaints import from_error
+from wakeful.client.problems import error_of
+from wakeful.core.errors import Ended, Mistake
 from wakeful.store.folder import DataFolder
 
 
@@ -209,3 +212,23 @@ def test_a_command_to_an_engine_imports_nothing_heavy(served, command):
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout
+
+
+@pytest.mark.parametrize(("state", "said"), [("failed", "failed"), ("dead_letter", "dead")])
+def test_inside_a_run_a_task_that_it_gave_up_is_called_what_it_is(served, state, said):
+    """Of what it held only the attempt has ended, and it is tried again; of what it added it is the end."""
+
+    async def fail_task(caller, *, task: int, reason: str = "") -> dict[str, object]:
+        return {"id": task, "state": state}
+
+    served.control.fail_task = fail_task
+    result = wakeful("task", "fail", "7", WAKEFUL_URL=served.url, WAKEFUL_TOKEN="a-runs-token")
+    assert (result.exit_code, result.stdout) == (0, f"task 7 is {said}\n")
+
+
+def test_what_has_ended_is_a_refusal_and_no_mistake_in_the_command():
+    complaint = from_error(Ended("task 7 is cancelled already", "a task ends once"))
+    assert (complaint.exit_code, complaint.message) == (1, "task 7 is cancelled already (a task ends once)")
+    assert from_error(Mistake("unknown change", "use another")).exit_code == 2
+    told = error_of(409, b'{"type": "urn:wakeful:error:ended", "detail": "it is over", "remedy": "leave it"}')
+    assert isinstance(told, Ended) and (told.reason, told.remedy) == ("it is over", "leave it")

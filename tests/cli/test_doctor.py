@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.cli.office import Served, now, wakeful
-from wakeful.cli import findings
+from wakeful.cli import defaults, findings
 from wakeful.cli.findings import Level
 from wakeful.cli.place import Place
 
@@ -165,3 +165,43 @@ def test_open_tasks_that_nobody_can_take_are_worth_knowing(served):
     told = found("tasks")
     assert (told["level"], told["said"]) == ("warn", "2 open tasks that nobody can take: 2 for role ghosts")
     assert "2 open tasks that nobody can take: 2 for role ghosts" in wakeful("status").stdout
+
+
+@pytest.mark.parametrize(
+    ("wide", "level", "words"),
+    [
+        ("", "ok", "only this machine"),
+        ("https://0.0.0.0:7717", "ok", "by TLS"),
+        ("http://0.0.0.0:7717", "warn", "without TLS"),
+    ],
+)
+def test_who_can_reach_the_engine_is_told(office, monkeypatch, wide, level, words):
+    about = {"url": "http://127.0.0.1:7717"} | ({"wide": wide} if wide else {})
+    (office.data / "engine.json").write_text(json.dumps(about))
+    monkeypatch.setattr(defaults, "is_held", lambda place: True)
+    found, said, *_ = defaults.reach(Place(data=str(office.data)))
+    assert (found.value, words in said) == (level, True)
+
+
+def test_a_webhook_that_nobody_can_open_is_told(office, monkeypatch):
+    assert (found("hooks")["level"], found("hooks")["said"]) == ("ok", "none is declared")
+    fleet = office.data.parent / "fleet.org"
+    told = ":ON: webhook://ci?secret=CI_SECRET webhook://shut?secret=SHUT_SECRET"
+    fleet.write_text(f"* wren\n:PROPERTIES:\n:RUN: true\n{told}\n:END:\n")
+    monkeypatch.setenv("CI_SECRET", "hush")
+    monkeypatch.delenv("SHUT_SECRET", raising=False)
+    shut = found("hooks")
+    assert shut["level"] == "warn" and "the webhook shut is closed: SHUT_SECRET is not set here" in shut["said"]
+    assert "hush" not in str(shut)
+    monkeypatch.setenv("SHUT_SECRET", "hush")
+    assert (found("hooks")["level"], found("hooks")["said"]) == ("ok", "2 webhooks, each with a secret")
+
+
+def test_defaults_that_a_fleet_switches_off_are_told_by_name(office):
+    assert (found("rights")["level"], found("guards")["level"]) == ("ok", "ok")
+    fleet = office.data.parent / "fleet.org"
+    agents = "".join(f"* fern{n}\n:PROPERTIES:\n:RUN: true\n:GRANT: wake\n:COOLDOWN: 0s\n:END:\n" for n in range(7))
+    fleet.write_text(f"* wren\n:PROPERTIES:\n:RUN: true\n:END:\n{agents}")
+    for name, words in (("rights", "(GRANT)"), ("guards", "(COOLDOWN 0)")):
+        assert found(name)["level"] == "warn" and words in found(name)["said"]
+        assert found(name)["said"].startswith("fern0, fern1, fern2, fern3, fern4 and 2 more agents")

@@ -239,6 +239,7 @@ def test_only_the_first_guard_that_objects_is_shown_as_the_one():
 
 
 def test_why_of_a_beat_that_is_not_due_names_no_guard_and_the_one_that_comes_sooner(office):
+    office.end(office.begin())
     told = wakeful("why", "wren").stdout.splitlines()[0]
     assert told.startswith("wren: not due until 20") and "; next eligible " in told and "deferred by" not in told
     wakeful("at", "wren", "in 30s")

@@ -63,7 +63,19 @@ CALLS = {
     ("check",): [],
 }
 # These print no rows: what they do is told in other files.
-OTHERS = {("import",), ("init",), ("up",), ("stop",), ("reload",), ("restore",), ("token",), ("store", "copy")}
+OTHERS = {
+    ("mcp",),
+    ("task", "claim"),
+    ("import",),
+    ("init",),
+    ("up",),
+    ("stop",),
+    ("reload",),
+    ("restore",),
+    ("token",),
+    ("top",),
+    ("store", "copy"),
+}
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tests.cli.office import TOKEN, spawned, wakeful
+from wakeful.core.peers import peer_token
 from wakeful.fleet.load import load_fleet
 from wakeful.store.folder import DataFolder
 
@@ -78,6 +79,12 @@ def test_the_token_is_made_once_is_private_and_is_all_that_is_printed(office):
 def test_a_token_that_is_there_is_printed(office):
     (office.data / "token").write_text(TOKEN + "\n")
     assert wakeful("token").stdout == TOKEN + "\n"
+
+
+def test_the_token_of_peers_is_printed_alone_and_goes_with_the_operators(office):
+    (office.data / "token").write_text(TOKEN + "\n")
+    assert wakeful("token", "--peer").stdout == peer_token(TOKEN) + "\n"
+    assert wakeful("token", "--peer", "--rotate").stdout != peer_token(TOKEN) + "\n"
 
 
 def test_a_token_that_is_a_link_is_not_followed(office):

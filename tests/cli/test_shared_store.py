@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tests.cli.office import LEASE, PASSWORD, ROOT, Office, now, wakeful
-from wakeful import app, belongings
+from wakeful import belongings, opening
 from wakeful.cli import database
 from wakeful.cli.connection import store_of
 from wakeful.cli.place import place_of
@@ -105,7 +105,7 @@ def test_nobody_of_before_is_taken_to_be_at_work_on_the_copy(office, address):
     office.shares(address)
     (node,) = json.loads(wakeful("nodes", "--json").stdout)["items"]
     assert (node["name"], node["state"], node["runs"]) == ("here", "left", 1)
-    store = app.open_shared(address)
+    store = opening.open_shared(address)
     try:
         with store.session.transaction("look"):
             assert store.orphans(store.run(run).started_at) == [(run, 1)]
@@ -170,7 +170,7 @@ def test_a_restore_is_refused_with_what_to_do_instead(moved):
 
 
 def test_the_pause_file_of_a_node_that_is_gone_is_lifted_and_told(moved, address):
-    with contextlib.closing(app.open_shared(address)) as store:
+    with contextlib.closing(opening.open_shared(address)) as store:
         store.join("barn", "its host", "http://127.0.0.1:1", now(), LEASE)
         pause = Pause(scope=FLEET_SCOPE, owner="file@barn", reason="PAUSE is there: deploy", since=now())
         store.pause(pause, now())
@@ -186,7 +186,7 @@ def test_the_pause_file_of_a_node_that_is_gone_is_lifted_and_told(moved, address
 
 
 def test_a_kill_of_a_run_whose_node_is_gone_says_when_it_ends(moved, address):
-    store = app.open_shared(address)
+    store = opening.open_shared(address)
     try:
         wake = Wake(agent="wren", cause=Cause.operator, subject=Subject.beat, requested_at=now(), sender="operator")
         run = store.decide([wake], admit, now())[0].run
@@ -205,7 +205,7 @@ def test_a_kill_of_a_run_whose_node_is_gone_says_when_it_ends(moved, address):
 
 
 def test_nodes_that_are_up_hear_of_what_a_command_has_recorded(moved, address):
-    with contextlib.closing(app.open_shared(address)) as store, psycopg.connect(address, autocommit=True) as node:
+    with contextlib.closing(opening.open_shared(address)) as store, psycopg.connect(address, autocommit=True) as node:
         node.execute(f"LISTEN {channel_of(store.session)}")
         assert wakeful("send", "wren", "hello").exit_code == 0
         assert len(list(node.notifies(timeout=5, stop_after=1))) == 1

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.cli.office import wakeful
-from wakeful.cli.standings import banner, header, lines_of, state_words
+from wakeful.cli.standings import banner, doing_words, header, lines_of
 from wakeful.cli.status import _lines
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -19,47 +19,25 @@ AGENT = {
     "last": {"outcome": None, "ended_at": None},
     "paused": None,
     "waiting": None,
+    "doing": ["idle, until something arrives"],
 }
 PAUSE = {"scope": "fleet", "owner": "operator", "reason": "deploy", "since": "2026-03-02T11:00:00Z", "until": None}
-RUN = {"id": 3, "started_at": "2026-03-02T11:57:47Z"}
-DUE = "2026-03-02T12:04:00Z"
-BEAT = {"at": "2026-03-02T12:02:00Z", "by": "timer", "due_at": "2026-03-02T12:02:00Z", "held_by": None}
-HELD = {**BEAT, "at": "2026-03-02T13:00:00Z", "held_by": "quiet_hours"}
-WAITING = {"guard": "cooldown", "next_eligible": "2026-03-02T14:05:00Z"}
 
 
 @pytest.mark.parametrize(
-    ("agent", "run", "words"),
+    ("parts", "words"),
     [
-        ({"state": "running", "run": 3, "wall_clock": 900}, RUN, "running 2m 13s of 15m"),
-        ({"state": "running", "run": 3, "run_started_at": "2026-03-02T11:59:55Z"}, None, "running 5s"),
-        ({"state": "running", "run": 3}, {"id": 3, "started_at": None}, "starting"),
-        ({"due_at": "2026-03-02T12:04:00Z"}, None, "idle, next beat in 4m"),
-        ({"due_at": "2026-03-02T11:00:00Z"}, None, "idle, next beat now"),
-        ({"due_at": "2026-03-08T09:00:00Z"}, None, "idle, next beat Sun 09:00"),
-        ({}, None, "idle, until something arrives"),
-        ({"state": "waiting", "waiting": WAITING}, None, "waiting: cooldown until 14:05"),
-        ({"state": "waiting", "waiting": {"guard": "slots", "next_eligible": None}}, None, "waiting: slots"),
-        ({"state": "waiting", "waiting": {"guard": None, "next_eligible": None}}, None, "waiting: not decided yet"),
-        (
-            {"state": "waiting", "waiting": {**WAITING, "guard": None}},
-            None,
-            "waiting: tried again 14:05 (in 2h 5m)",
-        ),
-        ({"due_at": DUE, "next_beat": {**BEAT, "by": "at"}}, None, "idle, next beat in 2m (at)"),
-        ({"due_at": DUE, "next_beat": HELD}, None, "idle, next beat 13:00 (quiet hours until then)"),
-        ({"state": "paused", "paused": PAUSE}, None, "paused by operator: deploy"),
-        (
-            {"state": "paused", "paused": {**PAUSE, "until": "2026-03-02T14:00:00Z"}, "run": 3},
-            RUN,
-            "paused by operator: deploy, until 14:00 (running 2m 13s)",
-        ),
-        ({"state": "quarantined", "failure_streak": 5}, None, "quarantined after 5 failures"),
-        ({"state": "disabled"}, None, "disabled"),
+        (["running ", {"for": "2026-03-02T11:57:47Z"}, " of 15m"], "running 2m 13s of 15m"),
+        (["idle, next beat ", {"in": "2026-03-02T12:04:00Z"}], "idle, next beat in 4m"),
+        (["idle, next beat ", {"in": "2026-03-02T11:00:00Z"}], "idle, next beat now"),
+        (["idle, next beat ", {"at": "2026-03-08T09:00:00Z"}], "idle, next beat Sun 09:00"),
+        (["deferred by cooldown until ", {"at": "2026-03-02T14:05:00Z"}], "deferred by cooldown until 14:05"),
+        (["seen ", {"ago": "2026-03-02T11:57:00Z"}], "seen 3m ago"),
+        (["paused by \x1b[31moperator\n: a\tlunch"], "paused by operator : a lunch"),
     ],
 )
-def test_what_an_agent_does_is_told_in_plain_words(agent, run, words):
-    assert state_words({**AGENT, **agent}, run, NOON) == words
+def test_what_an_agent_does_is_told_with_the_times_of_here_and_now(parts, words):
+    assert doing_words(parts, NOON) == words
 
 
 def text(lines):
@@ -75,7 +53,7 @@ def test_lines_stand_under_each_other_with_what_else_is_worth_knowing():
         "unread": 3,
         "open_tasks": 1,
     }
-    assert text(lines_of([AGENT, other], [], NOON)) == [
+    assert text(lines_of([AGENT, other], NOON)) == [
         "wren                        idle, until something arrives",
         "a-longer-name  wake_add +2  idle, until something arrives  failed 14m ago: exit code 3, 3 unread, 1 open task",
     ]
@@ -196,16 +174,3 @@ def test_runs_of_a_node_that_is_gone_are_told_with_when_they_are_taken_up(node, 
     assert heads(None, a_node("desk"), {**node, "runs": 0})[1:] == []
     shown = header({"fleet": FLEET, "engine": None, "shared": True, "nodes": [node]}, NOON)[2]
     assert shown[0].style == "yellow"
-
-
-def test_where_an_agent_runs_is_told_only_if_there_is_more_than_one_place():
-    agent = {**AGENT, "state": "running", "run": 3, "node": "barn", "wall_clock": 900}
-    here = {"fleet": FLEET, "engine": None, "shared": True, "node": "barn", "pauses": [], "open_runs": [RUN]}
-
-    def line(**answer):
-        return text(_lines({**here, "agents": [agent], **answer}, NOON))[-1]
-
-    assert line(nodes=[a_node("barn")]).endswith("running 2m 13s of 15m")
-    assert line(nodes=[a_node("barn"), a_node("desk")]).endswith("running 2m 13s of 15m on barn")
-    assert line(nodes=[a_node("barn")], node="desk").endswith("of 15m on barn")
-    assert line(nodes=[a_node("barn"), a_node("old")], shared=False).endswith("of 15m")

@@ -70,8 +70,6 @@ echo
 wakeful step --list
 """,
     "asks": """\
-wakeful task done "$WAKEFUL_TASK_ID"
-echo "its own: $?"
 wakeful task cancel --all
 echo "all: $?"
 wakeful task retry 1
@@ -81,6 +79,7 @@ echo "another's: $?"
 wakeful task add "for nobody" --role nobody --key child --tag t
 wakeful task done "$(wakeful task show --key child --json | sed -n 's/^  "id": \\([0-9]*\\),/\\1/p')" --result fine
 wakeful task list
+wakeful task done "$WAKEFUL_TASK_ID" --result told
 """,
     # It is at its step while the engine is not there.
     "away": """\
@@ -220,15 +219,13 @@ def test_a_step_is_taken_once_whatever_happens_to_the_attempt(desk):
     assert row["steps"] == [], "they are gone with the task"
 
 
-def test_a_run_adds_tasks_and_ends_those_but_neither_its_own_nor_others(desk):
+def test_a_run_adds_tasks_and_ends_those_and_its_own_but_not_those_of_others(desk):
     number = add(desk, "asking", "--tag", "asking")
     row = until(desk, number, "completed", "dead_letter")
-    printed = asked(desk, "task", "log", str(number)).stdout
-    for line in ("its own: 2", "all: 1", "retry: 1", "another's: 1"):
+    printed = asked(desk, "task", "log", str(number), "-f").stdout
+    for line in (f"task {number} is completed", "all: 1", "retry: 1", "another's: 1"):
         assert line in printed.splitlines(), printed
-    assert row["state"] == "completed"
-    said = row["attempts"][0]["output"]
-    assert "WAKEFUL_RESULT" in said
+    assert (row["state"], row["result"]) == ("completed", "told")
     child = json.loads(asked(desk, "task", "show", "--key", "role asking:child", "--json").stdout)
     assert (child["state"], child["result"], child["from"], child["message_id"]) == (
         "completed",

@@ -1,5 +1,6 @@
 """On a real terminal: colours of our own, none of an agent's, and a picture that is redrawn until Ctrl-C."""
 
+import json
 import os
 import pty
 import signal
@@ -66,6 +67,20 @@ def test_a_watched_status_is_redrawn_until_the_interrupt(foul):
     rest = terminal.read()
     assert terminal.end() == 0
     assert b"Traceback" not in rest
+
+
+def test_an_engine_tells_where_its_dashboard_is_with_the_token_behind_the_fragment(nowhere):
+    (nowhere / "fleet.org").write_text("* wren\n:PROPERTIES:\n:RUN: true\n:END:\n")
+    terminal = Terminal("up", "--port", "0")
+    shown = terminal.read(b"#token=")
+    terminal.process.send_signal(signal.SIGTERM)
+    rest = terminal.read()
+    assert terminal.end() == 0
+    token, url = wakeful("token").stdout.strip(), json.loads((nowhere / ".wakeful" / "engine.json").read_text())["url"]
+    assert f"dashboard: {url}/#token={token}\r\n".encode() in shown + rest
+    # The log, which may be kept, has the address alone.
+    (ready,) = [line for line in shown.splitlines() if b" ready " in line]
+    assert f"dashboard={url}/".encode() in ready and token.encode() not in ready
 
 
 def test_all_of_a_kind_is_asked_for_and_its_progress_is_shown(foul):

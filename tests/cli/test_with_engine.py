@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.office import ROOT, wakeful
+from wakeful.cli.complaints import Complaint
+from wakeful.cli.exchange import exchange
 
 FLEET = """\
 #+TITLE: desk
@@ -30,6 +32,10 @@ FLEET = """\
 :PROPERTIES:
 :RUN: agents/talk.sh
 :END:
+* leak
+:PROPERTIES:
+:RUN: agents/leak.sh
+:END:
 * func
 :PROPERTIES:
 :HANDLER: handlers:give_up
@@ -37,6 +43,8 @@ FLEET = """\
 """
 HANDLERS = "def give_up(run):\n    raise ValueError('no paper')\n"
 FINE = "#!/bin/sh\necho one\necho two\n"
+# Somebody who keeps what it was given.
+LEAK = '#!/bin/sh\necho "$WAKEFUL_URL $WAKEFUL_TOKEN" > "$FOLDER/kept"\n'
 TALK = """\
 #!/bin/sh
 wakeful() { "$PYTHON" -m wakeful "$@"; echo "exit $?"; }
@@ -54,7 +62,11 @@ def desk(tmp_path_factory):
     (folder / "fleet.org").write_text(FLEET)
     (folder / "handlers.py").write_text(HANDLERS)
     (folder / "agents").mkdir()
-    for name, text in (("fine", FINE), ("talk", TALK.replace("$PYTHON", sys.executable))):
+    for name, text in (
+        ("fine", FINE),
+        ("talk", TALK.replace("$PYTHON", sys.executable)),
+        ("leak", LEAK.replace("$FOLDER", str(folder))),
+    ):
         script = folder / "agents" / f"{name}.sh"
         script.write_text(text)
         script.chmod(0o755)
@@ -138,6 +150,17 @@ def test_inside_a_run_the_commands_are_the_agents_own(desk):
     assert (row["cause"], row["verdict"]) == ("peer", "admit")
 
 
+def test_what_is_secret_there_is_kept_and_told_by_nobody(desk):
+    token = (desk / "token").read_text().strip()
+    assert asked(desk, "send", "slow", f"take {token}").exit_code == 0
+    assert "take [redacted]" in asked(desk, "inbox", "slow").stdout
+    url = json.loads((desk / "engine.json").read_bytes())["url"]
+    with pytest.raises(Complaint):
+        exchange(url, "wrong", "GET", f"/v1/agents/{token}", None)
+    told = asked(desk, "events", "--kind", "denied", "--json").stdout
+    assert "/v1/agents/[redacted]" in told and token not in told
+
+
 def test_a_changed_fleet_file_is_read_at_once(desk):
     file = desk.parent / "fleet.org"
     file.write_text(FLEET + "* late\n:PROPERTIES:\n:RUN: true\n:END:\n")
@@ -160,6 +183,31 @@ def test_on_a_store_of_its_own_there_is_one_node_and_it_is_here(desk):
 def test_the_doctor_finds_the_engine_well(desk):
     found = {row["name"]: row for row in json.loads(asked(desk, "doctor", "--json").stdout)["findings"]}
     assert (found["engine"]["level"], found["store"]["level"]) == ("ok", "ok"), found
+
+
+def status_of(url: str, token: str) -> str:
+    try:
+        return "let in" if exchange(url, token, "GET", "/v1/status", None) else ""
+    except Complaint as complaint:
+        return complaint.message
+
+
+def test_what_a_run_kept_of_its_token_is_worth_nothing_once_it_has_ended(desk):
+    assert wakeful("tick", "leak", "--wait", "--data", str(desk)).exit_code == 0
+    url, token = (desk.parent / "kept").read_text().split()
+    assert token.startswith("run.") and "its run is over" in status_of(url, token)
+
+
+def test_a_token_is_rotated_under_a_live_engine(desk):
+    url = json.loads((desk / "engine.json").read_bytes())["url"]
+    old = wakeful("token", "--data", str(desk)).stdout.strip()
+    assert status_of(url, old) == "let in"
+    new = wakeful("token", "--rotate", "--data", str(desk)).stdout.strip()
+    assert new not in ("", old) and (desk / "token").stat().st_mode & 0o777 == 0o600
+    assert "the token is wrong" in status_of(url, old)
+    assert status_of(url, new) == "let in"
+    acts = exchange(url, new, "GET", "/v1/events?kinds=acted", None)["items"]
+    assert "rotate_token" in [act["fields"]["operation"] for act in acts]
 
 
 def test_last_of_all_it_is_stopped(desk):

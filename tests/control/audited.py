@@ -16,18 +16,19 @@ from wakeful.control.auditing.audit import Report, audit
 from wakeful.core.admission import admit
 from wakeful.core.agents import Agent, Runner
 from wakeful.core.cron import parse_schedule
+from wakeful.core.events import Event, EventKind
 from wakeful.core.items import Kind, NewItem, Observation, Origin, Past, Priority, Ring, State
 from wakeful.core.recurrences import Recurrence
 from wakeful.core.runs import Ending
 from wakeful.core.settlement import settle
 from wakeful.core.wakes import Cause, Pause, Subject, Wake
-from wakeful.store.protocol import Finish, Store
+from wakeful.store.protocol import Finish, Store, TaskEnd
 from wakeful.store.sqlite import open_sqlite
 from wakeful.testing.simulate import open_store
 from wakeful.testing.world import World
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
-BUSY_SEED = 45
+BUSY_SEED, BUSY_DAYS = 5, 0.1
 # Agents that nothing holds back.
 PLAIN = ("brook", "fern", "holm")
 KEYS = {
@@ -80,7 +81,7 @@ def lived(seed: int, path: Path, days: float | None = None) -> Kept:
 
 
 def make_busy(path: Path) -> Kept:
-    world = World(BUSY_SEED, path, open_store, days=0.04)
+    world = World(BUSY_SEED, path, open_store, days=BUSY_DAYS)
     world.run()
     desk = _Desk(world)
     try:
@@ -181,8 +182,10 @@ class _Desk:
         self.store.finish([Finish(run=done.run.id, epoch=done.run.epoch, ending=ending)], settle, self.at())
         for piece in (b"first ", b"then ", b"last"):
             self.store.keep_output(done.run.id, "stdout", piece)
+        self.store.save_step(under_way.run.id, under_way.run.epoch, "look", "seen", self.at())
         self.store.stop([under_way.run.id], "operator", self.at())
         self.failing(done.agent.name)
+        self.taking(done.agent.name)
         self.tick(PLAIN[2])
         self.store.void(self.tick(done.agent.name), 0, self.at())
 
@@ -199,14 +202,30 @@ class _Desk:
             wake = Wake(agent=name, cause=Cause.task, subject=Subject.task, task=task, requested_at=self.at())
             self.store.decide([wake], admit, self.now)
             (order,) = self.store.claim("here", self.at(), DAY)
+            self.store.save_step(order.run.id, order.run.epoch, "half", "done", self.at(), task=task)
             ending = Ending(exit_code=exit_code, elapsed=SECOND)
             self.store.finish([Finish(run=order.run.id, epoch=order.run.epoch, ending=ending)], settle, self.at())
+
+    def taking(self, name: str) -> None:
+        """A beat that takes two tasks, and completes one of them."""
+        tasks = [self.task(agent=name, not_before=None) for _ in range(2)]
+        self.tick(name)
+        (order,) = self.store.claim("here", self.at(), DAY)
+        run, epoch, ending = order.run.id, order.run.epoch, Ending(exit_code=0, elapsed=SECOND)
+        for _ in tasks:
+            self.store.take_task(run, epoch, self.at())
+        self.store.finish_tasks(run, epoch, [TaskEnd(task=tasks[0], ending=ending)], self.at())
+        self.store.finish([Finish(run=run, epoch=epoch, ending=ending)], settle, self.at())
 
     def holds(self) -> None:
         pause = Pause(scope=f"agent:{self.first}", owner="operator", reason="a look", since=self.at())
         self.store.pause(pause, self.now)
         self.store.pause(replace(pause, scope="source:shelf"), self.at())
         self.store.resume("source:shelf", "operator", self.at())
+        noted = {"by": "operator", "operation": "backup"}, {"why": "host", "count": 3}, {"operation": "inbox"}
+        kinds = (EventKind.acted, EventKind.denied, EventKind.tainted)
+        for kind, fields in zip(kinds, noted, strict=True):
+            self.store.note([Event(kind=kind, at=self.at(), fields=fields)])
         # Somebody sets the clock back.
         self.store.pause(replace(pause, scope="source:attic"), self.now - HOUR)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.control.audited import Kept, make_busy
 from tests.control.desk import Desk, SharedDesk
 from tests.store.postgres_server import release, store_in
 from wakeful.store.sqlite import open_sqlite
@@ -17,6 +18,12 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("blank") / "store.db"
     open_sqlite(path, durable=False).close()
     return path
+
+
+@pytest.fixture(scope="session")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    """A store with a past of every kind; what is changed by hand is changed in a copy."""
+    return make_busy(tmp_path_factory.mktemp("busy") / "store.db")
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.control.audited import Kept, by_hand, lived, make_busy, named, names, told
-from tests.store.postgres_server import connection_of, release, store_in
+from tests.control.audited import Kept, by_hand, lived, named, names, told
+from tests.store.postgres_server import connection_of, release, store_in, tell_time
 from wakeful.control.auditing.audit import audit, report_row
 from wakeful.control.auditing.findings import LIMITS, MOST_KEPT, RULES, STANDINGS, Findings
 from wakeful.control.audits import Audits
@@ -25,11 +25,6 @@ from wakeful.store.store import SqlStore
 from wakeful.testing.world import World
 
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture(scope="module")
-def busy(tmp_path_factory) -> Kept:
-    return make_busy(tmp_path_factory.mktemp("busy") / "store.db")
 
 
 @pytest.fixture(scope="module")
@@ -282,7 +277,7 @@ def test_the_same_store_adds_up_on_postgresql_and_a_changed_one_does_not(busy, t
 
 @pytest.mark.parametrize("seed", [3, 7])
 def test_everything_adds_up_in_a_world_on_postgresql_and_a_slot_that_is_gone_is_missed(seed, tmp_path):
-    world = World(seed, tmp_path / "wakeful.db", store_in, days=0.2)
+    world = World(seed, tmp_path / "wakeful.db", lambda path, _: store_in(path), days=0.2, tell_time=tell_time)
     try:
         world.run()
         report = audit(world.store, world.clock.wall)

@@ -245,7 +245,7 @@ def test_a_run_ends_what_its_own_agent_added_and_nothing_else(desk):
         assert states(desk, given, hidden) == ["pending", "pending"]
 
 
-def test_a_run_ends_the_task_that_it_holds_by_what_it_says_of_itself(desk):
+def test_a_run_does_not_cancel_the_task_that_it_holds(desk):
     desk.declare("wren")
     before = desk.begin("wren")
     task = desk.ask("add_task", caller_of(before), agent="wren", title="to myself")["id"]
@@ -254,9 +254,8 @@ def test_a_run_ends_the_task_that_it_holds_by_what_it_says_of_itself(desk):
     desk.due()
     (order,) = desk.claim()
     assert [item.id for item in order.tasks] == [task]
-    for operation in ENDS:
-        with pytest.raises(Mistake, match="WAKEFUL_RESULT"):
-            desk.ask(operation, caller_of(order), task=task)
+    with pytest.raises(Mistake, match="complete it, or say that it failed"):
+        desk.ask("cancel_task", caller_of(order), task=task)
     assert states(desk, task) == ["in_progress"]
 
 

@@ -322,6 +322,11 @@ def test_a_file_that_a_run_saw_and_left_is_stuck_until_it_is_removed_or_put_off(
     assert rows["moss"]["advice"].startswith("settle A-7 where it comes from (snapshot+exec:tools/pending); or ")
     assert [row["to"] for row in desk.ask("stuck", agent="wren")["items"]] == ["wren"]
     assert desk.ask("stuck", limit=1)["more"] and not desk.ask("stuck", limit=2)["more"]
+    first = desk.ask("stuck", limit=1)
+    second = desk.ask("stuck", limit=1, after=first["next"])
+    assert [row["to"] for row in first["items"] + second["items"]] == list(rows) and second["next"] is None
+    with pytest.raises(Mistake, match="where a page ended"):
+        desk.ask("stuck", after="yesterday")
     desk.ask("snooze", agent="wren", messages=[rows["wren"]["id"]], until="2h")
     mirrored(desk, agent="moss", source="snapshot+exec:tools/pending")
     assert desk.ask("stuck")["items"] == []

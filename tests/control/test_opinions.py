@@ -230,10 +230,11 @@ def test_events_are_told_in_order_and_can_be_followed(desk):
     assert page["next"] == page["items"][-1]["id"]
     rest = desk.ask("events", after=page["next"])
     assert [(event["kind"], event["agent"]) for event in rest["items"]] == [("paused", "wren")]
-    over = desk.ask("events", after=rest["next"])
-    assert (over["items"], over["next"]) == ([], rest["next"])
+    assert rest["next"] is None, "there is no more"
+    over = desk.ask("events", after=rest["last"])
+    assert (over["items"], over["next"], over["last"]) == ([], None, rest["last"])
     assert desk.ask("events", kinds=["paused"], agent="wren")["items"] == rest["items"]
-    assert desk.ask("events", after=None) == {"items": [], "next": rest["next"]}
+    assert desk.ask("events", after=None) == {"items": [], "next": None, "last": rest["last"]}
     with pytest.raises(Mistake, match="unknown kind of event"):
         desk.ask("events", kinds=["gossip"])
 

@@ -50,7 +50,7 @@ def test_status_counts_the_agents_by_their_state_and_tells_slots_runs_and_pauses
         "agents": 6,
         "sessions": {"taken": 1, "of": 3},
         "workers": {"taken": 0, "of": 4},
-        "spent": None,
+        "spent": {"tokens": 0, "usd": 0.0, "of_usd": None, "of_tokens": None},
     }
     assert status["counts"] == dict.fromkeys(("running", "waiting", "idle", "paused", "quarantined", "disabled"), 1)
     assert [run["id"] for run in status["open_runs"]] == [order.run.id]

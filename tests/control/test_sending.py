@@ -161,3 +161,11 @@ def test_a_message_to_oneself_rings_for_nobody_and_that_is_said(desk, priority):
     assert desk.due() == [] and len(desk.store.wakes()) == 1
     run = desk.begin("wren").run.id
     assert [row["shown_in"] for row in desk.ask("inbox", agent="wren")["items"]] == [run]
+
+
+def test_what_is_told_of_a_message_at_once_is_what_is_told_of_it_later(desk):
+    desk.declare("moss")
+    for given in ({}, {"subject": "words", "type": "info", "metadata": {"ticket": "A-7"}, "priority": "low"}):
+        sent = desk.ask("send", agent="moss", body="hello", **given)["message"]
+        (found,) = [each for each in desk.ask("inbox", agent="moss")["items"] if each["id"] == sent["id"]]
+        assert sent == found and list(sent) == list(found)

@@ -9,7 +9,7 @@ from tests.control.desk import an_agent, caller_of, replicas
 from wakeful.control.typed import SETTINGS, read_settings, setting
 from wakeful.core.agents import FLEET_WIDE, LIVE_POLICIES, Limits, RetryPolicy
 from wakeful.core.codec import encode
-from wakeful.core.errors import Mistake
+from wakeful.core.errors import Mistake, Outdated
 from wakeful.core.windows import parse_window
 from wakeful.fleet.load import load_fleet
 
@@ -202,6 +202,20 @@ def test_settings_say_where_each_value_comes_from_and_the_version(desk):
     second = desk.ask("set", agent="wren", settings={"cooldown": "1m"})
     assert second["version"] == 2 and second["settings"]["retry_jitter"]["origin"] == "agent"
     assert desk.ask("agent", agent="wren")["overrides"] == ["cooldown"]
+
+
+def test_whoever_has_seen_another_version_changes_nothing(desk):
+    desk.declare("wren", *replicas("moss", 2))
+    seen = desk.ask("settings", agent="wren")["version"]
+    desk.ask("set", agent="wren", settings={"cooldown": "1m"}, version=seen)
+    with pytest.raises(Outdated, match="at version 2, not 1"):
+        desk.ask("set", agent="wren", settings={"cooldown": "2m"}, version=seen)
+    assert desk.ask("settings", agent="wren")["settings"]["cooldown"]["value"] == "1m"
+    # What one of those behind an address has become counts too.
+    seen = desk.ask("settings", agent="moss")["version"]
+    desk.ask("set", agent="moss-2", settings={"cooldown": "1m"})
+    with pytest.raises(Outdated):
+        desk.ask("set", agent="moss", settings={"cooldown": "2m"}, version=seen)
 
 
 @pytest.mark.parametrize("name", ["MAX-WAKES-PER-DAY", "max-wakes-per-day", "wakes_per_day", " Max_Wakes_Per_Day "])

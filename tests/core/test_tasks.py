@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.errors import Mistake
+from wakeful.core.errors import Mistake, in_words
 from wakeful.core.items import Kind, NewItem, Origin, Past, Priority, State
 from wakeful.core.tasks import Sender, own_key, read_task, unknown_agent, write_payload
 
@@ -201,10 +201,10 @@ def test_a_key_is_its_senders_own_and_is_given_back_as_it_was_written():
 @pytest.mark.parametrize(
     ("known", "told"),
     [
-        ([], "no agent is called 'wrne'; no fleet has been taken up here yet: wakeful up does that"),
-        (["wren", "moss"], "no agent is called 'wrne'; did you mean wren?"),
-        (["zz"], "no agent is called 'wrne'; `wakeful status` lists the agents"),
+        ([], "no agent is called 'wrne'; no fleet has been taken up here yet (wakeful up does that)"),
+        (["wren", "moss"], "no agent is called 'wrne'; did you mean wren? (nothing was done; name one that exists)"),
+        (["zz", "y"], "no agent is called 'wrne'; there are y, zz (nothing was done; name one that exists)"),
     ],
 )
 def test_an_unknown_agent_is_told_with_the_one_that_was_meant(known, told):
-    assert str(unknown_agent("wrne", known)) == told
+    assert in_words(unknown_agent("wrne", known)) == told

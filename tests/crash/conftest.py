@@ -20,8 +20,10 @@ def place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
         return places[-1]
 
     yield make
+    unsound = [line for each in places for line in each.unsound()]
     for each in places:
         each.close()
+    assert unsound == [], "\n".join(unsound)
 
 
 @pytest.fixture

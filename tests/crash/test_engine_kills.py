@@ -1,9 +1,9 @@
-"""kill -9 of a working engine at twelve random moments, and a redeploy amid ten runs; `make soak` kills 300 times."""
+"""kill -9 of a working engine at eight random moments, and a redeploy amid ten runs; `make soak` kills 300 times."""
 
 from soak.standing import Killer, until
 from soak.witness import TELL, Sign, agreement, overlaps
 
-KILLS = 12
+KILLS = 8
 
 SLEEPER = f"""{TELL}
 tell begin
@@ -12,7 +12,7 @@ tell end
 """
 
 
-def test_no_run_is_lost_repeated_or_overlapping_through_twelve_kills(place):
+def test_no_run_is_lost_repeated_or_overlapping_through_eight_kills(place):
     here = place(agents=4)
     here.up()
     killer = Killer(here, seed=11)

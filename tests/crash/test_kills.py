@@ -10,6 +10,7 @@ def test_what_was_accepted_survives_twenty_kills_and_is_there_once(tmp_path):
     for kill in range(1, KILLS + 1):
         killer.kill_one()
         assert killer.check() == [], f"after kill {kill}"
+    assert killer.audit() == []
     assert len(killer.accepted.records) > KILLS
     assert killer.accepted.finishes
 

@@ -3,6 +3,7 @@
 `make soak` does it often, and waits until the runs of a node that stays away are taken over.
 """
 
+from soak.audits import sound_database
 from soak.sending import Sender
 from soak.standing import TWO, Killer, until
 from soak.witness import agent
@@ -26,7 +27,7 @@ def test_no_run_is_lost_repeated_or_overlapping_where_the_store_is_on_a_server(p
 
 
 def test_both_nodes_run_what_is_due_and_go_on_through_a_restart_of_the_database(place):
-    with PostgresServer(durable=True) as server:
+    with PostgresServer(durable=True) as server, sound_database(server.dsn):
         here = place(agents=AGENTS, agent=agent(SHORT), store=server.dsn, more={TWO: server.dsn})
         for node in here.nodes:
             node.up()

@@ -47,6 +47,7 @@ def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def opened(ground: Ground) -> Iterator[Queue]:
     try:
         yield Queue(ground)
+        assert ground.unsound() == []
     finally:
         ground.close()
 

@@ -1,6 +1,9 @@
 """One stage with a store of its own for each story.
 
-Each story is told on both stores; where it has variants, all of them on SQLite and the first on PostgreSQL.
+Each story is told on SQLite. On PostgreSQL so are those of several nodes, of starting again and of a store that is
+away, each in its first variant, and of every other file the first story: that both stores answer alike is for their
+contract to show. What a company of nodes was seen to do there is not told again on SQLite, where nobody shares a store.
+With --every-store, which `make soak` asks for, every story is told on both.
 """
 
 import shutil
@@ -15,20 +18,46 @@ from tests.store.postgres_server import release, store_in
 from wakeful.engine.watching import Watch
 from wakeful.sources.folder import Listing
 
+# What the engine does otherwise where others share its store.
+SHARED = (
+    *("test_away", "test_company", "test_leaving", "test_nodes", "test_quiet"),
+    *("test_recovery", "test_taken", "test_taking", "test_task_leases", "test_tending"),
+)
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--every-store"):
+        return
     told: set[str] = set()
-    left = [item for item in items if isinstance(item, pytest.Function) and _is_variant(item, told)]
-    config.hook.pytest_deselected(items=left)
+    left = {item for item in items if _was_told(item, told)}
+    seen = {_variant(item) for item in items if item not in left and _keeper(item) == "postgres"}
+    left |= {item for item in items if _of_a_company(item) and _keeper(item) == "sqlite" and _variant(item) in seen}
+    config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]
 
 
-def _is_variant(item: pytest.Function, told: set[str]) -> bool:
-    """Whether it is one more of a story that was told on PostgreSQL before."""
-    variants = dict(item.callspec.params) if hasattr(item, "callspec") else {}
-    if variants.pop("keeper", None) != "postgres" or not variants:
+def _given(item: pytest.Item) -> dict[str, object]:
+    return dict(item.callspec.params) if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+
+
+def _keeper(item: pytest.Item) -> object:
+    return _given(item).get("keeper")
+
+
+def _variant(item: pytest.Item) -> tuple[str, str]:
+    """A story with all that is given to it but its store."""
+    return item.nodeid.partition("[")[0], repr({**_given(item), "keeper": None})
+
+
+def _of_a_company(item: pytest.Item) -> bool:
+    return "company" in getattr(item, "fixturenames", ())
+
+
+def _was_told(item: pytest.Item, told: set[str]) -> bool:
+    """Whether it is one more of a story, or of a file of them, that was told on PostgreSQL before."""
+    if _keeper(item) != "postgres":
         return False
-    story = item.nodeid.partition("[")[0]
+    story = item.nodeid.partition("[")[0] if item.path.stem in SHARED else str(item.path)
     known = story in told
     told.add(story)
     return known

@@ -153,6 +153,7 @@ class Stage:
         self.access = self.new_access()
         self.engine: Engine | None = None
         self.drop: Drop | None = None
+        self.hide: Callable[[str], str] = str
 
     def new_access(self) -> Counted:
         return Counted(self.store)
@@ -228,6 +229,7 @@ class Stage:
             **where,
             sources=self.sources,
             drop=self.drop,
+            hide=self.hide,
         )
         return self.engine
 

@@ -26,8 +26,8 @@ from wakeful.engine import declarations, loop, retention, telling
 from wakeful.testing.loop import LoopClock, live, passes
 from wakeful.testing.runner import Plan
 
-PORTIONS = 3
-FLEETS = int(os.environ.get("FLEETS", 75))
+PORTIONS = 2
+FLEETS = int(os.environ.get("FLEETS", 50))
 # The rules are the same on every store; there it is only seen that its answers are.
 FLEETS_ON_POSTGRES = 4
 BEATS, HORIZON = 8, timedelta(days=7)

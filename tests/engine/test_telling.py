@@ -11,7 +11,7 @@ import pytest
 from tests.engine.stage import heading, lived
 from wakeful.engine import telling
 from wakeful.engine.clock import Nudge
-from wakeful.engine.logs import JsonLines, Words, set_up
+from wakeful.engine.logs import JsonLines, Words, hide, set_up
 from wakeful.engine.telling import UNTOLD
 from wakeful.engine.watching import Watch
 from wakeful.testing.loop import passes
@@ -306,3 +306,26 @@ async def test_who_begins_to_listen_hears_of_the_folder_that_the_path_leads_to_n
     assert set(heard) == {"first", "second"}
     assert len(watch._inotify._watches) == 1
     await watch.stop()
+
+
+@pytest.mark.parametrize("person", [True, False])
+def test_no_line_holds_a_secret_once_it_is_known_what_is_one(person):
+    class Stream(io.StringIO):
+        def isatty(self):
+            return person
+
+    out, root = Stream(), logging.getLogger()
+    before, level = list(root.handlers), root.level
+    try:
+        set_up(out)
+        hide(lambda text: text.replace("sk-live", "[redacted]"))
+        log = logging.getLogger("wakeful.event")
+        log.warning("denied", extra={"fields": {"path": "/v1/agents/sk-live"}})
+        try:
+            raise OSError("sk-live")
+        except OSError:
+            log.exception("it failed with %s", "sk-live")
+    finally:
+        root.handlers[:] = before
+        root.setLevel(level)
+    assert "sk-live" not in out.getvalue() and out.getvalue().count("[redacted]") >= 3

@@ -10,6 +10,8 @@ from wakeful.fleet.addresses import endpoint, source
     "address",
     [
         "webhook://github?preset=github&secret=HOOK",
+        "webhook://ci?preset=standard&secret=NEW&secret=OLD",
+        "webhook://cloudevents",
         "kafka://localhost:9092/topic?group=g",
         "snapshot+exec:tools/pending",
         "snapshot+http://127.0.0.1:8080/tasks?role=ceo#every=5s&token=TMS_TOKEN&status=open",
@@ -26,6 +28,9 @@ def test_an_address_that_is_good_stays_as_it_was_written(address):
         ("snapshot+exce:tools/pending", "write snapshot+exec:PROGRAM#every=30s"),
         ("snapshot+htps://h/x", "write snapshot+https://HOST/PATH#every=1m&token=ENV_NAME"),
         ("kafak://h:1/t", "write kafka://HOST:PORT/TOPIC?group=G"),
+        ("webhook://gh?preset=githup&secret=HOOK", "did you mean github?"),
+        ("webhook://gh?secret=sk-12-34", "write secret=ENV_NAME and put the secret into that variable"),
+        ("webhook://wake?secret=HOOK", "use another name"),
         ("gopher://h", "use one of webhook, kafka, sqs, redis, nats, snapshot+exec, snapshot+http, snapshot+https"),
         ("snapshot+exec:x#every=30", "write 30m for minutes or 30s for seconds"),
         ("snapshot+https://h/x#token=sk-12-34", "write #token=ENV_NAME and put the token into that variable"),
@@ -71,6 +76,8 @@ def test_the_address_of_an_agent_is_checked_as_its_runs_will_read_it(address, re
     ("read", "address"),
     [
         (source, "snapshot+https://h/x#token=sk-12-34"),
+        (source, "webhook://gh?preset=github&secret=sk-12-34"),
+        (source, "webhook://gh?secret=sk-12-34&prset=github"),
         (source, "snapshot+https://me:sk-12-34@h/x"),
         (source, "snapshot+https://h/x#token=sk-12 34"),
         (endpoint, "https://h/x#token=sk-12-34"),

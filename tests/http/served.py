@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from wakeful.http.app import build
 from wakeful.http.auth import Keys
-from wakeful.http.server import Server, bind, hosts_of
+from wakeful.http.listening import Listening, Reach, listen
+from wakeful.http.server import Server
 
 KEYS = Keys(operator="the-operator's-own-token", secret=b"s" * 32)
 JSON = "application/json"
@@ -70,18 +71,21 @@ class Served:
 
 
 @contextmanager
-def serve(make: Callable[[], Any], *, app: dict[str, Any] | None = None, **bounds: Any) -> Iterator[Served]:
+def serve(
+    make: Callable[[], Any], *, app: dict[str, Any] | None = None, listening: Listening | None = None, **bounds: Any
+) -> Iterator[Served]:
     """Serve the control that `make` gives on the server's own loop, as long as the block lasts."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="served")
     thread.start()
 
     async def start() -> Served:
-        listening = bind("127.0.0.1", 0)
-        built = build(make(), keys=KEYS, hosts=hosts_of(listening), **(app or {}))
+        places = listening or listen(Reach())
+        built = build(make(), keys=KEYS, hosts=places.hosts, origins=places.origins, **(app or {}))
         server = Server(built, **bounds)
-        await server.start([listening])
-        return Served(listening.getsockname()[1], loop, server, built)
+        secured = {places.wide: places.context} if places.wide and places.context else {}
+        await server.start([places.local], secured)
+        return Served(places.local.getsockname()[1], loop, server, built)
 
     try:
         served = asyncio.run_coroutine_threadsafe(start(), loop).result(PATIENCE)
@@ -126,10 +130,18 @@ class Frame(NamedTuple):
 class Stream:
     """A reader of server-sent events."""
 
-    def __init__(self, served: Served, target: str, *, token: str = KEYS.operator, last: str | None = None) -> None:
+    def __init__(
+        self,
+        served: Served,
+        target: str,
+        *,
+        token: str = KEYS.operator,
+        last: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
-        headers = {"Authorization": f"Bearer {token}"} | ({"Last-Event-ID": last} if last is not None else {})
-        self.connection.request("GET", target, headers=headers)
+        known = {"Authorization": f"Bearer {token}"} | ({"Last-Event-ID": last} if last is not None else {})
+        self.connection.request("GET", target, headers={**known, **(headers or {})})
         self.answer = self.connection.getresponse()
 
     def __enter__(self) -> "Stream":

@@ -2,10 +2,12 @@
 
 import asyncio
 import inspect
+from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
 from wakeful.control.callers import Caller
+from wakeful.control.noting import Denial
 from wakeful.control.operations import OPERATIONS
 
 
@@ -32,6 +34,9 @@ class Stub:
         self.answers: dict[str, Any] = {}
         self.open: dict[tuple[int, int], Caller] = {}
         self.looks = 0
+        self.denials = self
+        self.refused: list[Denial] = []
+        self.acts: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         if name in OPERATIONS:
@@ -47,9 +52,19 @@ class Stub:
             answer = answer(**parameters)
         return await answer if inspect.isawaitable(answer) else answer
 
-    async def caller_of_run(self, run: int, epoch: int) -> Caller | None:
+    async def caller_of_run(self, run: int, epoch: int, since: datetime | None = None) -> Caller | None:
         self.looks += 1
         return self.open.get((run, epoch))
+
+    async def denied(self, denial: Denial) -> None:
+        self.refused.append(denial)
+
+    async def acted(self, caller: Caller, operation: str, **told: object) -> None:
+        self.acts.append(operation)
+
+    async def judge(self, caller: Caller, name: str, agent: str | None = None) -> None: ...
+
+    async def flush(self) -> None: ...
 
     async def wait_for_change(self) -> None:
         await asyncio.Event().wait()

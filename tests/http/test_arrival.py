@@ -1,5 +1,6 @@
 """Whoever sends slowly, or not at all, loses the connection and holds up nobody."""
 
+import asyncio
 import json
 from contextlib import ExitStack
 
@@ -7,6 +8,7 @@ import pytest
 
 from tests.http.served import KEYS, PATIENCE, Stream, head, raw, serve
 from tests.http.stub import Stub
+from wakeful.http.arrival import Gathered
 
 SHORT = 0.3
 MESSAGES = "POST /v1/agents/wren/messages HTTP/1.1"
@@ -144,3 +146,40 @@ def test_a_token_of_the_operator_is_not_told_to_a_log(hasty, caplog):
     hasty.ask("GET", "/v1/status")
     hasty.ask("POST", "/v1/stop", b"{")
     assert KEYS.operator not in caplog.text
+
+
+class Line:
+    """A transport that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def write(self, data: bytes) -> None:
+        self.told.append(data)
+
+    def close(self) -> None:
+        self.told.append("closed")
+
+    def abort(self) -> None:
+        self.told.append("aborted")
+
+    def is_closing(self) -> bool:
+        return "closed" in self.told
+
+
+def test_what_is_written_in_one_turn_is_sent_in_one_piece_and_before_the_end():
+    async def written(end: str) -> list[object]:
+        line, loop = Line(), asyncio.get_running_loop()
+        gathered = Gathered(line, loop)
+        for piece in (b"head", b"", b"body"):
+            gathered.write(piece)
+        turn = loop.create_future()
+        loop.call_soon(turn.set_result, None)
+        await turn
+        gathered.write(b"last")
+        getattr(gathered, end)()
+        assert gathered.is_closing() is (end == "close")
+        return line.told
+
+    assert asyncio.run(written("close")) == [b"headbody", b"last", "closed"]
+    assert asyncio.run(written("abort")) == [b"headbody", "aborted"]

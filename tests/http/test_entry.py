@@ -1,5 +1,8 @@
 """The way in: the order of what is asked of a request, and that nothing gets round it."""
 
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
 import pytest
 
 from tests.http.served import KEYS, head, raw
@@ -63,7 +66,7 @@ def test_no_page_is_invited_by_a_preflight(served):
 # ---- tokens
 
 
-@pytest.mark.parametrize("path", ["/", "/v1/nothing", "/docs", "/redoc", "/healthz/", "//healthz", "/HEALTHZ"])
+@pytest.mark.parametrize("path", ["/v1/nothing", "/dashboard", "/docs", "/redoc", "/healthz/", "//healthz", "/HEALTHZ"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "TRACE", "OPTIONS"])
 def test_a_path_that_does_not_exist_needs_a_token_too(path, method, served):
     assert served.ask(method, path, token=None).status == 401
@@ -147,4 +150,15 @@ def test_answers_are_neither_kept_nor_guessed_at(served):
     for answer in (served.ask("GET", "/v1/status"), served.ask("GET", "/v1/status", token=None)):
         assert answer.headers["cache-control"] == "no-store"
         assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
         assert "server" not in answer.headers
+
+
+def test_every_answer_says_what_time_it_is_here(served):
+    for answer in (
+        served.ask("GET", "/v1/status"),
+        served.ask("GET", "/v1/status", token=None),
+        served.ask("GET", "/"),
+    ):
+        said = parsedate_to_datetime(answer.headers["date"])
+        assert abs(said - datetime.now(UTC)) < timedelta(seconds=5)

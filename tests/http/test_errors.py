@@ -6,7 +6,9 @@ import logging
 import pytest
 
 from wakeful.control.callers import Forbidden
+from wakeful.control.operations import OPERATIONS
 from wakeful.core.errors import Busy, Conflict, Mistake, Stale, Unknown
+from wakeful.http.schemas import FORMS
 
 MESSAGES = "/v1/agents/wren/messages"
 
@@ -113,6 +115,39 @@ def test_an_unknown_field_of_a_query_is_told_too(served, control):
     assert control.asked == []
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "body", "remedy"),
+    [
+        ("POST", "/v1/agents/wren/pause?duration=1s", None, "say duration in the body"),
+        ("POST", "/v1/agents/wren/messages?priorty=urgent", {"body": "x"}, "say priority in the body"),
+        ("POST", "/v1/tasks?key=7", {"title": "x"}, "say key in the body"),
+        ("POST", "/v1/reload?dry=1", None, "known in the body: nothing"),
+        ("PATCH", "/v1/agents/wren/settings?version=1", {"cooldown": "1m"}, "say version in the body"),
+        ("DELETE", "/v1/tasks/7?force", None, "known in the body: nothing"),
+        ("POST", "/hooks/wake?mode=now", {"text": "x"}, "say mode in the body"),
+        ("POST", "/hooks/agent?message=y", {"message": "x"}, "say message in the body"),
+    ],
+)
+def test_what_is_changed_is_told_by_a_body_and_a_query_is_not_passed_over(
+    method, target, body, remedy, served, control
+):
+    problem = told(served.ask(method, target, body))
+    name = target.partition("?")[2].partition("=")[0]
+    assert (problem["status"], problem["remedy"]) == (400, remedy)
+    assert problem["mistakes"] == [{"where": f"query.{name}", "reason": "nothing is taken from the query here"}]
+    assert control.asked == []
+
+
+def test_whatever_needs_no_body_takes_no_query_all_the_same(served, control):
+    places = {"agent": "wren", "run": "1", "task": "1"}
+    for name, operation in OPERATIONS.items():
+        fields = FORMS[name].given.model_fields.values()
+        if operation.method != "GET" and not any(field.is_required() for field in fields):
+            answer = served.ask(operation.method, operation.path.format(**places) + "?dry=1", {})
+            assert (answer.status, answer.json["mistakes"][0]["where"]) == (400, "query.dry"), name
+    assert control.asked == []
+
+
 def test_every_mistake_is_told_at_once_and_nothing_that_was_sent(served):
     answer = served.ask("POST", "/v1/tasks", {"agent": "", "tags": "my-secret", "max_retries": -1})
     places = {mistake["where"] for mistake in told(answer)["mistakes"]}
@@ -136,7 +171,15 @@ def test_an_unknown_path_and_a_wrong_method_have_the_same_shape(served):
     assert told(served.ask("GET", "/v1/nothing"))["status"] == 404
     wrong = served.ask("DELETE", "/v1/status")
     assert told(wrong)["status"] == 405
-    assert wrong.headers["allow"] == "GET"
+    assert wrong.headers["allow"] == "GET, HEAD"
+    for method, target, allowed in (
+        ("PUT", "/v1/tasks", "GET, HEAD, POST"),
+        ("PUT", "/v1/tasks/3", "DELETE, GET, HEAD"),
+        ("DELETE", "/v1/tasks/counts", "GET, HEAD"),
+        ("GET", "/v1/tasks/batch", "POST"),
+    ):
+        wrong = served.ask(method, target)
+        assert (told(wrong)["status"], wrong.headers["allow"]) == (405, allowed), target
 
 
 def test_what_is_not_http_has_the_same_shape(served):

@@ -1,73 +1,22 @@
 """The real control on a real store behind the real server: what a person and a run are told."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
-from tests.http.served import KEYS, Served, Stream, serve
-from wakeful.control.callers import Claim, leave_to_others
+from tests.http.house import House
+from tests.http.served import KEYS, Stream, serve
 from wakeful.control.control import Control
 from wakeful.control.operations import OPERATIONS
-from wakeful.core.admission import admit
 from wakeful.core.codec import write_time
 from wakeful.core.errors import Busy
-from wakeful.core.settlement import settle
 from wakeful.http.auth import run_token
 from wakeful.http.schemas import FORMS
-from wakeful.store.protocol import Finish
-from wakeful.store.sqlite import open_sqlite
-from wakeful.store.writer import Writer
-from wakeful.testing.contracts.store_case import DONE, LEASE, NOW, a_fleet, tick
-
-T = TypeVar("T")
-
-
-class Beside:
-    leaving = False
-
-    async def taking(self, write: Callable[[Claim], Awaitable[T]]) -> T:
-        return await write(leave_to_others)
-
-    def health(self) -> dict[str, object]:
-        return {"ready": True}
-
-    async def reload(self) -> dict[str, object]:
-        return {"changed": []}
-
-    def leave(self, *, drain: bool) -> None: ...
-
-    async def starts_settled(self) -> None: ...
-
-
-class House:
-    """A fleet of two, its store and its server."""
-
-    def __init__(self, folder: Path) -> None:
-        self.runs = folder / "runs"
-        self.writer = Writer(open_sqlite(folder / "wakeful.db", durable=False))
-        self.writer.submit(lambda store: store.declare(a_fleet("wren", "moss"), NOW)).result()
-        self.served: Served = None
-
-    def control(self) -> Control:
-        return Control(self.writer, runs=self.runs, clock=lambda: NOW, beside=Beside(), node="here")
-
-    def begin(self, agent: str) -> tuple[int, int]:
-        """A run under way, and its epoch."""
-        run = self.writer.submit(lambda store: store.decide([tick(agent)], admit, NOW)[0].run).result()
-        orders = self.writer.submit(lambda store: store.claim("here", NOW, LEASE)).result()
-        (self.runs / str(run)).mkdir(parents=True)
-        return run, next(order.run.epoch for order in orders if order.run.id == run)
-
-    def end(self, run: int, epoch: int) -> None:
-        ended = Finish(run=run, epoch=epoch, ending=DONE)
-        self.writer.submit(lambda store: store.finish([ended], settle, NOW)).result()
-
-    def ask(self, *said: Any, **more: Any) -> Any:
-        return self.served.ask(*said, **more)
+from wakeful.testing.contracts.store_case import NOW
 
 
 @pytest.fixture
@@ -114,6 +63,13 @@ def test_a_message_is_sent_once_under_its_key_and_is_in_the_inbox(house):
     assert [(message["from"], message["body"]) for message in inbox["items"]] == [("operator", "hello")]
 
 
+def test_what_is_said_may_be_called_message_too_but_only_once(house):
+    sent = house.ask("POST", "/v1/agents/wren/messages", {"message": "hello"})
+    assert (sent.status, sent.json["message"]["body"]) == (201, "hello")
+    assert house.ask("POST", "/v1/agents/moss/wake", {"message": "now"}).json["message_id"]
+    assert house.ask("POST", "/v1/agents/wren/messages", {"message": "one", "body": "other"}).status == 400
+
+
 def test_a_message_carries_metadata_and_is_found_marked_and_put_off(house):
     def send(**more):
         return house.ask("POST", "/v1/agents/wren/messages", {"body": "hello", **more}).json["message"]
@@ -151,7 +107,8 @@ def test_a_run_marks_its_own_messages_and_wakes_only_with_a_reason(house):
         house.ask("POST", f"/v1/agents/{name}/messages", {"body": "x"}).json["message"]["id"]
         for name in ("wren", "moss")
     ]
-    token = run_token(KEYS, *house.begin("wren"))
+    run, epoch = house.begin("wren")
+    token = run_token(KEYS, run, epoch, house.now)
     assert (
         house.ask("POST", "/v1/agents/wren/inbox/read", {"messages": ids[:1]}, token=token).json["changed"] == ids[:1]
     )
@@ -186,6 +143,12 @@ def test_a_name_that_nobody_has_is_told_with_the_nearest(house):
 def test_settings_are_changed_and_a_wrong_one_is_a_mistake(house):
     changed = house.ask("PATCH", "/v1/agents/wren/settings", {"settings": {"cooldown": "10m"}})
     assert (changed.status, changed.json["settings"]["cooldown"]["origin"]) == (200, "override")
+    plain = house.ask("PATCH", "/v1/agents/wren/settings", {"max_wakes_per_day": 20, "max-minutes-per-day": 90.5}).json
+    told = plain["settings"]
+    assert (told["max_wakes_per_day"]["value"], told["max_minutes_per_day"]["value"]) == ("20", "90.5")
+    wrong_ones: list[Any] = [{"cooldown": 5}, {"cooldown": True}, {"settings": {}}, {}, {"version": 1}, {"burst": []}]
+    for body in wrong_ones:
+        assert house.ask("PATCH", "/v1/agents/wren/settings", body).status == 400, body
     wrong = house.ask("PATCH", "/v1/agents/wren/settings", {"settings": {"cooldwon": "10m"}})
     assert (wrong.status, "cooldown" in wrong.body.decode()) == (400, True)
 
@@ -203,7 +166,10 @@ def test_wake_stats_tells_what_the_limits_of_today_have_left(house):
     house.ask("PATCH", "/v1/agents/moss/settings", {"settings": {"cooldown": "10m", "max_wakes_per_day": "7"}})
     run, epoch = house.begin("wren")
     woken = house.ask(
-        "POST", "/v1/agents/moss/wake", {"reason": "blocker", "body": "stuck"}, token=run_token(KEYS, run, epoch)
+        "POST",
+        "/v1/agents/moss/wake",
+        {"reason": "blocker", "body": "stuck"},
+        token=run_token(KEYS, run, epoch, house.now),
     )
     assert woken.json["verdict"] == "admit"
     assert house.ask("GET", "/v1/agents/moss/wake-stats").json == {
@@ -221,7 +187,7 @@ def test_wake_stats_tells_what_the_limits_of_today_have_left(house):
 
 def test_a_run_acts_as_its_agent_within_its_rights_and_not_after_its_end(house):
     run, epoch = house.begin("wren")
-    token = run_token(KEYS, run, epoch)
+    token = run_token(KEYS, run, epoch, house.now)
     assert house.ask("POST", "/v1/agents/moss/messages", {"body": "hi"}, token=token).json["message"]["from"] == "wren"
     forged = house.ask("POST", "/v1/agents/moss/messages", {"body": "hi", "from": "operator"}, token=token)
     assert forged.status == 400
@@ -233,7 +199,7 @@ def test_a_run_acts_as_its_agent_within_its_rights_and_not_after_its_end(house):
     assert house.ask("GET", "/v1/agents/moss/inbox", token=token).status == 403
     assert house.ask("GET", "/v1/stream", token=token).status == 403
     assert house.ask("GET", f"/v1/runs/{run}/log", token=token).status == 403
-    assert house.ask("GET", "/v1/status", token=run_token(KEYS, run, epoch + 1)).status == 401
+    assert house.ask("GET", "/v1/status", token=run_token(KEYS, run, epoch + 1, house.now)).status == 401
     house.end(run, epoch)
     assert house.ask("GET", "/v1/status", token=token).status == 401
 
@@ -309,7 +275,7 @@ def test_a_task_goes_through_its_life_over_http(house):
         answer = house.ask("POST", f"/v1/tasks/{task}/{path}")
         assert (answer.status, answer.json["state"]) == (200, state)
     again = house.ask("POST", f"/v1/tasks/{task}/cancel", {"reason": "late"})
-    assert (again.status, again.json["detail"]) == (400, f"task {task} is completed already")
+    assert (again.status, again.json["detail"]) == (409, f"task {task} is completed already")
     assert house.ask("GET", "/v1/tasks?state=pending,failed").json["items"] == []
     assert house.ask("GET", "/v1/tasks/counts").json == {"counts": {"completed": 1}, "total": 1}
     assert house.ask("DELETE", f"/v1/tasks/{task}").json["removed"]
@@ -327,13 +293,13 @@ def test_many_tasks_are_added_and_changed_at_once_over_http(house):
     assert (failed["changed"], failed["next"]) == (ids[:2], ids[1])
     assert [row["id"] for row in house.ask("GET", "/v1/dead").json["items"]] == ids[:2]
     assert house.ask("POST", f"/v1/dead/{ids[0]}/replay").json["state"] == "pending"
-    assert house.ask("POST", f"/v1/dead/{ids[0]}/replay").status == 400
+    assert house.ask("POST", f"/v1/dead/{ids[0]}/replay").status == 409
     assert house.ask("POST", f"/v1/dead/{ids[1]}/discard").json["removed"]
 
 
 def test_a_run_takes_its_steps_with_its_own_token(house):
     run, epoch = house.begin("wren")
-    token = run_token(KEYS, run, epoch)
+    token = run_token(KEYS, run, epoch, house.now)
     begun = house.ask("POST", "/v1/steps", {"name": "fetch", "begun": True}, token=token)
     assert (begun.status, begun.json["recorded"]) == (200, False)
     largest = "x" * 999_998
@@ -344,3 +310,71 @@ def test_a_run_takes_its_steps_with_its_own_token(house):
     assert house.ask("POST", "/v1/steps", {"name": "fetch"}).status == 400, "the operator has none"
     house.end(run, epoch)
     assert house.ask("POST", "/v1/steps", {"name": "late", "result": 1}, token=token).status == 401
+
+
+def test_settings_that_somebody_has_changed_meanwhile_stay_as_they_are(house):
+    target, body = "/v1/agents/wren/settings", {"settings": {"cooldown": "10m"}}
+    seen = house.ask("GET", target).headers["etag"]
+    changed = house.ask("PATCH", target, body, headers={"If-Match": seen})
+    assert (changed.status, changed.headers["etag"] != seen) == (200, True)
+    late = house.ask("PATCH", target, {"settings": {"cooldown": "20m"}}, headers={"If-Match": seen})
+    assert (late.status, late.json["type"]) == (412, "urn:wakeful:error:outdated")
+    assert "look at it again" in late.json["remedy"]
+    assert house.ask("GET", target).json["settings"]["cooldown"]["value"] == "10m"
+    assert house.ask("PATCH", target, {"settings": {"cooldown": "20m"}}).status == 200, "nobody has to say"
+
+
+def test_whatever_is_created_twice_under_one_key_is_there_once(house):
+    key = {"Idempotency-Key": "once"}
+    tasks = {"tasks": [{"title": "a", "agent": "wren"}, {"title": "b", "agent": "wren", "key": "own"}]}
+    for target, body, id in (
+        ("/v1/agents/moss/at", {"when": "in 20m"}, "wake_id"),
+        ("/v1/agents/wren/tick", None, "wake_id"),
+        ("/v1/agents/moss/wake", {"body": "look"}, "message_id"),
+        ("/v1/agents/moss/wake", {}, "wake_id"),
+        ("/v1/tasks", {"title": "t", "agent": "moss"}, "id"),
+        ("/api/run", {"agent": "moss", "prompt": "count"}, "task_id"),
+        ("/v1/tasks/batch", tasks, "items"),
+    ):
+        named = {"Idempotency-Key": f"once {target} {bool(body)}"}
+        first = house.ask("POST", target, body, headers=named)
+        house.now += timedelta(minutes=1)
+        again = house.ask("POST", target, body, headers=named)
+        assert first.status < 300 and again.status < 300, (target, first.body, again.body)
+        if id == "items":
+            assert [row["id"] for row in again.json["items"]] == [row["id"] for row in first.json["items"]]
+            assert [row["duplicate"] for row in again.json["items"]] == [True, True]
+        else:
+            assert (again.json[id], again.json["duplicate"]) == (first.json[id], True), target
+    assert house.ask("POST", "/v1/tasks/batch", {"tasks": [{"title": "c", "agent": "wren"}]}, headers=key).status == 201
+    other = {"tasks": [{"title": "d", "agent": "wren"}]}
+    assert house.ask("POST", "/v1/tasks/batch", other, headers=key).status == 409
+
+
+def test_every_list_is_walked_to_its_end_by_its_cursor(house):
+    for number in range(5):
+        house.ask("POST", "/v1/agents/wren/messages", {"body": f"m{number}"})
+        house.ask("POST", "/v1/tasks", {"title": f"t{number}", "agent": "moss"})
+        dead = house.ask("POST", "/v1/tasks", {"title": f"d{number}", "agent": "moss"}).json["id"]
+        house.ask("POST", f"/v1/tasks/{dead}/fail")
+    for _ in range(3):
+        house.end(*house.begin("wren"))
+    names = {"/v1/agents": "name", "/v1/decisions": "event_id"}
+    for target, least in (
+        *(
+            ("/v1/agents?", 2),
+            ("/v1/agents/wren/inbox?state=all&", 5),
+            ("/v1/agents/wren/inbox?state=all&before=99&", 5),
+        ),
+        *(("/v1/runs?", 3), ("/v1/tasks?", 10), ("/v1/dead?", 5), ("/v1/decisions?", 3), ("/v1/events?", 15)),
+    ):
+        name = names.get(target.partition("?")[0], "id")
+        whole = [row[name] for row in house.ask("GET", f"{target}limit=1000").json["items"]]
+        found: list[Any] = []
+        cursor = ""
+        for _ in range(len(whole)):
+            page = house.ask("GET", f"{target}limit=2" + (f"&cursor={cursor}" if cursor else "")).json
+            found, cursor = [*found, *(row[name] for row in page["items"])], page["next"]
+            if cursor is None:
+                break
+        assert (found, cursor) == (whole, None) and len(whole) >= least, target

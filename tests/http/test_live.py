@@ -1,12 +1,18 @@
 """Streams: nothing is left out, nothing is told twice, and none outlives its reason."""
 
+import asyncio
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.http.served import KEYS, Stream, head, raw, serve
 from tests.http.stub import Stub
-from wakeful.control.callers import Caller, Forbidden
+from wakeful.control.callers import OPERATOR, Caller, Forbidden
 from wakeful.core.errors import Unknown
 from wakeful.http.auth import run_token
+from wakeful.http.live import Live, frame
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
 
 class Printer:
@@ -97,7 +103,7 @@ def test_a_stream_ends_when_the_run_whose_token_opened_it_is_over():
     control.open[(12, 3)] = Caller(name="wren", run=12, epoch=3)
     control.answers["events"] = {"items": [], "next": None}
     control.answers["output"] = {"text": "", "next_offset": 0, "over": False}
-    token = run_token(KEYS, 12, 3)
+    token = run_token(KEYS, 12, 3, NOON)
     with serve(lambda: control) as served:
         for target in ("/v1/runs/12/log", "/v1/stream"):
             control.open[(12, 3)] = Caller(name="wren", run=12, epoch=3)
@@ -117,6 +123,57 @@ def test_a_reader_that_goes_leaves_nothing_running():
             served.ask("GET", "/healthz")
 
 
+class Shut:
+    """What is asked of it is answered with the next of `found` once it is opened."""
+
+    def __init__(self, *found: list[dict[str, object]]) -> None:
+        self.found = list(found)
+        self.asked, self.opened = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, **_: object) -> dict[str, object]:
+        items = self.found.pop(0)
+        self.asked.set()
+        await self.opened.wait()
+        return {"items": items}
+
+
+ENDED = {"id": 8, "kind": "ended"}
+
+
+def test_however_many_stand_at_a_place_one_looks_for_all_of_them_also_where_it_is_cut_off():
+    control, events = Stub(), Shut([ENDED], [ENDED])
+    control.answers["events"] = events
+
+    async def readers() -> list[tuple[bytes, int]]:
+        live = Live(control, control, asyncio.Event())
+        first, *others = [asyncio.create_task(live._page(OPERATOR, 7, None, None)) for _ in range(200)]
+        await events.asked.wait()
+        assert len(control.asked) == 1
+        first.cancel()
+        await asyncio.wait({first})
+        events.opened.set()
+        return await asyncio.gather(*others)
+
+    pages = asyncio.run(readers())
+    assert len(pages) == 199 and set(pages) == {(frame("ended", ENDED, 8), 8)}
+    assert len(control.asked) == 2
+
+
+def test_whoever_comes_while_another_finds_nothing_looks_again():
+    """The other may have looked before what called for it was committed."""
+    control, events = Stub(), Shut([], [ENDED])
+    control.answers["events"] = events
+
+    async def readers() -> list[int]:
+        live = Live(control, control, asyncio.Event())
+        looking = [asyncio.create_task(live._page(OPERATOR, 7, None, None)) for _ in range(9)]
+        await events.asked.wait()
+        events.opened.set()
+        return [page[1] for page in await asyncio.gather(*looking)]
+
+    assert asyncio.run(readers()) == [7] + 8 * [8]
+
+
 def test_of_events_that_share_an_id_only_the_last_carries_it(served, control):
     """Cut off among them, a reader goes on before them."""
     told = [{"id": 4, "kind": "task_ended", "item_id": item} for item in (1, 2)]
@@ -131,4 +188,4 @@ def test_of_events_that_share_an_id_only_the_last_carries_it(served, control):
         while b'"item_id": 2' not in received:
             received += connection.recv(65_536)
     first, last = received.split(b"event: task_ended\n")[:2]
-    assert b"id: " not in first and last.rstrip().split(b"\n")[-1] == b"id: 4"
+    assert b"id: 4" not in first and last.rstrip().split(b"\n")[-1] == b"id: 4"

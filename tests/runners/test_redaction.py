@@ -217,3 +217,14 @@ def test_importing_it_brings_in_no_heavy_module():
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert not {"json", "re", "urllib.parse", "base64", "asyncio", "dataclasses"} & set(loaded.stdout.split())
+
+
+@given(st.lists(st.sampled_from(["hidden-one", "one-hidden-two", "abcabcabc", "äöüäöü"])), st.lists(st.integers(0, 40)))
+def test_a_text_that_is_all_there_is_redacted_as_one_that_comes_in_parts(secrets, places):
+    parts = ["hidden-one", "one-hidden-two", "abcabcabcabc", "äöü", " ", "x"]
+    text = "".join(parts[place % len(parts)] for place in places).encode()
+    redactor = Redactor(secrets)
+    assert redactor.whole(text) == simply(secrets, text)
+    if MARK not in redactor.whole(text):
+        assert redactor.whole(text) is text
+    assert redactor.feed(text) + redactor.flush() == simply(secrets, text)

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.simulation.tampering import TAMPERINGS, fresh
+from tests.simulation.tampering_nodes import OF_NODES
 from wakeful.core.cron import parse_schedule
 from wakeful.core.runs import Ending
 from wakeful.core.windows import inside_until, parse_window
@@ -20,21 +21,22 @@ from wakeful.testing.fleets import QUIET, SCHEDULES, ZONES
 from wakeful.testing.simulate import open_store
 from wakeful.testing.world import World
 
-SEEDS = range(300, 308)
+SEEDS, DAYS = (2, 3, 4, 5, 7, 19), 1.0
+ALL = [*TAMPERINGS, *OF_NODES]
 
 
 @pytest.fixture(scope="module")
 def histories(tmp_path_factory) -> Iterator[list[History]]:
     worlds = []
     for seed in SEEDS:
-        worlds.append(World(seed, tmp_path_factory.mktemp("world") / "wakeful.db", open_store))
+        worlds.append(World(seed, tmp_path_factory.mktemp("world") / "wakeful.db", open_store, days=DAYS))
         worlds[-1].run()
     yield [History(world.store, world.witness) for world in worlds]
     for world in worlds:
         world.store.close()
 
 
-@pytest.mark.parametrize(("rule", "tamper"), TAMPERINGS, ids=[tamper.__name__ for _, tamper in TAMPERINGS])
+@pytest.mark.parametrize(("rule", "tamper"), ALL, ids=[tamper.__name__ for _, tamper in ALL])
 def test_a_checker_objects_when(rule, tamper, histories):
     tampered = [changed for history in histories if tamper(changed := fresh(history))]
     assert tampered, "no world has what this tampering needs: live more seeds"

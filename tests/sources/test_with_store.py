@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.sources.pendings import Files, Printed
+from tests.store.blank import open_blank
 from wakeful.core.items import State
 from wakeful.core.ledger import Edges
 from wakeful.core.wakes import Cause
 from wakeful.sources import directory
-from wakeful.store.sqlite import open_sqlite
 from wakeful.testing.contracts.store_case import MINUTE, NOW, SECOND, StoreCase
 
 # Long after the last of a thousand looks: no timer runs in between.
@@ -24,7 +24,7 @@ class Desk(StoreCase):
     """A store, and an agent whose runs are shown what its source has."""
 
     def make_store(self, tmp_path, probe=None):
-        return open_sqlite(tmp_path / "wakeful.db", durable=False, probe=probe)
+        return open_blank(tmp_path / "wakeful.db", probe)
 
     @pytest.fixture(autouse=True)
     def _lives(self, tmp_path: Path, _opened):

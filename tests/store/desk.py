@@ -5,10 +5,10 @@ import threading
 from concurrent.futures import Future
 from datetime import UTC, datetime
 
+from tests.store.blank import open_blank
 from wakeful.core.agents import Agent, Fleet
 from wakeful.core.items import Kind, NewItem, Origin
 from wakeful.store.protocol import Recorded
-from wakeful.store.sqlite import open_sqlite
 from wakeful.store.writer import Writer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,7 +51,7 @@ class Gate:
 class Desk:
     def __init__(self, path) -> None:
         self.gate = Gate()
-        self.store = open_sqlite(path, durable=False, probe=self.gate)
+        self.store = open_blank(path, self.gate)
         agents = (Agent(name="moss", address="moss"), Agent(name="wren", address="wren"))
         self.store.declare(Fleet(agents=agents), NOW)
         self.writer = Writer(self.store)

@@ -20,6 +20,13 @@ from wakeful.store.session import Probe
 from wakeful.store.store import SqlStore
 from wakeful.testing.postgres import PostgresServer, installed
 
+_EMPTY = "; ".join(f"DELETE FROM {table}" for table in ("slot", *reversed(TABLES)))
+_RENUMBER = "; ".join(
+    f"SELECT setval(pg_get_serial_sequence('{table}', 'id')::regclass, coalesce(max(id), 1), max(id) IS NOT NULL)"
+    f" FROM {table}"
+    for table in NUMBERED
+)
+
 _numbers = count()
 _taken: dict[Path, str] = {}
 _free: list[str] = []
@@ -47,13 +54,11 @@ def store_in(folder: Path, probe: Probe | None = None) -> SqlStore:
     store = open_postgres(dsn(), schema=_taken[folder], probe=probe)
     connection = connection_of(store)
     if fresh:
-        connection.execute("; ".join(f"DELETE FROM {table}" for table in ("slot", *reversed(TABLES))))
+        connection.execute(_EMPTY)
         if (folder / "wakeful.db").exists():
             load(folder / "wakeful.db", connection)
     # What was undone has used up its ids. Two stores are equal to the id only where that is undone as well.
-    for table in NUMBERED:
-        sequence = f"pg_get_serial_sequence('{table}', 'id')::regclass"
-        connection.execute(f"SELECT setval({sequence}, coalesce(max(id), 1), max(id) IS NOT NULL) FROM {table}")
+    connection.execute(_RENUMBER)
     return store
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.store.blank import open_blank
 from tests.store.postgres_server import release, store_in
 from wakeful.core.admission import admit
 from wakeful.core.errors import Conflict, Unknown
@@ -12,7 +13,6 @@ from wakeful.core.items import Kind, NewItem
 from wakeful.store.inline import Inline
 from wakeful.store.postgres_access import PostgresAccess, PostgresInline
 from wakeful.store.protocol import Access
-from wakeful.store.sqlite import open_sqlite
 from wakeful.store.writer import Writer
 from wakeful.testing.contracts.store_case import LEASE, NOW, a_fleet, operator
 
@@ -20,7 +20,7 @@ from wakeful.testing.contracts.store_case import LEASE, NOW, a_fleet, operator
 @pytest.fixture(params=[Writer, Inline, PostgresAccess, PostgresInline])
 def access(request, tmp_path) -> Iterator[Access]:
     shared = request.param in (PostgresAccess, PostgresInline)
-    store = store_in(tmp_path) if shared else open_sqlite(tmp_path / "wakeful.db", durable=False)
+    store = store_in(tmp_path) if shared else open_blank(tmp_path / "wakeful.db")
     store.declare(a_fleet("moss"), NOW)
     access = request.param(store)
     yield access

@@ -169,3 +169,19 @@ def test_a_database_that_is_a_link_to_elsewhere_is_not_followed(tmp_path):
     with pytest.raises(Mistake, match=r"wakeful\.db"):
         open_sqlite(tmp_path / "wakeful.db")
     assert not (tmp_path / "elsewhere.db").exists()
+
+
+def test_its_parts_are_private_by_themselves_and_what_is_looser_is_closed(tmp_path):
+    folder = DataFolder(tmp_path / "data")
+    folder.create()
+    (folder.path / "runs").mkdir(mode=0o755)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    (folder.path / "work").symlink_to(elsewhere)
+    folder.close_off()
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.path.iterdir()}
+    assert modes == {"runs": 0o700, "memory": 0o700, "workers": 0o700, "checks": 0o700, "work": 0o755}
+    (folder.path / "memory").rmdir()
+    (folder.path / "memory").write_text("no folder")
+    with pytest.raises(Mistake, match="memory"):
+        folder.close_off()

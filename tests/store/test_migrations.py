@@ -35,6 +35,8 @@ def execute(path, script):
     connection = apsw.Connection(str(path))
     connection.execute(script)
     connection.close()
+    # What another program changed is not what we wrote.
+    path.with_name(f"{path.name}-sums").unlink(missing_ok=True)
 
 
 def versions(path):

@@ -227,3 +227,31 @@ def begin_and_end(store: SqlStore) -> None:
         (order,) = store.claim("one", at, LEASE)
         assert len(order.tasks) == 1
         store.finish([Finish(run=order.run.id, epoch=order.run.epoch, ending=DONE)], settle, at)
+
+
+def test_an_agents_own_queue_that_is_empty_costs_nothing_beside_a_long_one_of_its_role(tmp_path):
+    """All queues together are not walked to find none of one."""
+    read = {}
+    for length in (300, 3000):
+        (tmp_path / str(length)).mkdir()
+        store = store_in(tmp_path / str(length))
+        try:
+            moss = an_agent("moss", cadence=Cadence(), roles=("editor",), runner=Runner.handler)
+            store.declare(a_fleet(moss), NOW)
+            for _ in range(length // 100):
+                store.record([NewItem(kind=Kind.task, role="editor")] * 100, NOW)
+            connection_of(store).execute("VACUUM ANALYZE")
+            read[length] = rows_read(store, shifts)[0]
+        finally:
+            store.close()
+            release(tmp_path / str(length))
+    assert 0 < read[3000] < 2 * read[300], read
+
+
+def shifts(store: SqlStore) -> None:
+    """Often enough for a plan that is kept for any value."""
+    for n in range(8):
+        at = NOW + n * LEASE
+        store.decide(store.due(at).wakes, admit, at)
+        (order,) = store.claim("one", at, LEASE)
+        store.finish([Finish(run=order.run.id, epoch=order.run.epoch, ending=DONE)], settle, at)

@@ -68,7 +68,7 @@ HOT = {
         "ready_tasks",
         "later_tasks",
     ],
-    "sleeping": ["next_instant", "slots_open", "oldest_unclaimed"],
+    "sleeping": ["next_instant", "free_slots", "oldest_unclaimed"],
     "leases": ["renew_runs", "renew_node", "orphaned_runs"],
     "output": ["put_output", "output_size", "output_pieces"],
     "claiming": ["admitted_runs", "run_agent", "items_to_show", "tasks_of_run", "beat_steps", "unclaimed_runs"],
@@ -128,17 +128,19 @@ HOT = {
         "restless_items",
     ],
     "forgetting": ["old_items", "forget_keys", "old_runs", "old_wakes", "old_events", "forget_declarations"],
-    "reading": [
-        "open_runs",
-        "run_rows",
-        "wake_rows",
-        "list_events",
-        "agent_events",
-        "item_row",
-        "standing_row",
-        "pair_rows",
-    ],
+    "reading": ["tainted_run", "open_runs", "run_rows", "wake_rows", "list_events"],
+    "reading on": ["agent_events", "item_row", "standing_row", "pair_rows"],
     "listing": ["overview_rows", "oldest_waiting", "unread_counts", "task_counts", "waiting_wakes", "event_from"],
+    "listing some": ["named_overview_rows", "oldest_waiting_of", "unread_counts_of", "task_counts_of", "open_runs_of"],
+    "sums": ["totals", "count_all_tasks", "waiting_one_offs", "steps_of", "tried_in"],
+    "lanes": ["run_from", "last_run", "lane_runs", "count_lane_runs", "lane_wakes", "count_lane_wakes", "pause_events"],
+    "searching": ["runs_like", "agent_runs_like", "decided_like", "agent_decided_like"],
+    "searching on": [
+        "first_run_within",
+        "first_agent_run_within",
+        "first_decided_within",
+        "first_agent_decided_within",
+    ],
 }
 
 
@@ -211,9 +213,9 @@ def whole_reads(store: SqlStore, query: Query) -> list[str]:
 
 
 @pytest.mark.parametrize("size", ["empty", "small", "full", "analysed"])
-@pytest.mark.parametrize("name", [name for names in HOT.values() for name in names])
-def test_no_hot_query_reads_a_whole_table(stores, name, size):
-    assert whole_reads(stores[size], QUERIES[name]) == []
+def test_no_hot_query_reads_a_whole_table(stores, size):
+    read = {name: whole_reads(stores[size], QUERIES[name]) for names in HOT.values() for name in names}
+    assert {name: found for name, found in read.items() if found} == {}
 
 
 @pytest.mark.parametrize("size", ["empty", "small", "full", "analysed"])

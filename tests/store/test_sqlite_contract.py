@@ -9,20 +9,21 @@ from typing import Any
 import apsw
 import pytest
 
+from tests.store.blank import open_blank
 from wakeful.core.admission import admit
 from wakeful.core.items import Kind, NewItem, Observation, Ring
 from wakeful.core.settlement import settle
 from wakeful.core.wakes import Pause
 from wakeful.store.protocol import Finish, Store
 from wakeful.store.session import Probe
-from wakeful.store.sqlite import SqliteSession, open_sqlite
+from wakeful.store.sqlite import SqliteSession
 from wakeful.testing.contracts.store import StoreContract
 from wakeful.testing.contracts.store_case import DONE, LEASE, NOW, a_fleet, an_agent, operator
 
 
 class TestSqliteStore(StoreContract):
     def make_store(self, tmp_path: Path, probe: Probe | None = None) -> Store:
-        return open_sqlite(tmp_path / "wakeful.db", durable=False, probe=probe)
+        return open_blank(tmp_path / "wakeful.db", probe)
 
 
 # ---- what cannot be written
@@ -34,7 +35,7 @@ def raw(tmp_path: Path) -> Iterator[apsw.Connection]:
 
     moss has an open run (2) and a waiting wake (3); wren's run (1) has ended; item 1 is a message, item 2 a task.
     """
-    store = open_sqlite(tmp_path / "wakeful.db", durable=False)
+    store = open_blank(tmp_path / "wakeful.db")
     store.declare(a_fleet("moss", "wren", "hale"), NOW)
     store.record([NewItem(kind=Kind.message, agent="moss", ring=Ring.news, dedupe="k1")], NOW)
     store.record([NewItem(kind=Kind.task, agent="hale")], NOW)
@@ -175,7 +176,7 @@ def test_a_piece_of_output_cannot_be(raw, row, words):
 
 def test_of_declarations_only_those_are_kept_that_somebody_rests_on(tmp_path):
     month = timedelta(days=30)
-    store = open_sqlite(tmp_path / "wakeful.db", durable=False)
+    store = open_blank(tmp_path / "wakeful.db")
     session = store.session
     assert isinstance(session, SqliteSession)
     raw = session.connection
@@ -198,7 +199,7 @@ def test_of_declarations_only_those_are_kept_that_somebody_rests_on(tmp_path):
 
 
 def test_a_look_that_finds_what_is_known_writes_nothing(tmp_path):
-    store = open_sqlite(tmp_path / "wakeful.db", durable=False)
+    store = open_blank(tmp_path / "wakeful.db")
     session = store.session
     assert isinstance(session, SqliteSession)
     store.declare(a_fleet("moss"), NOW)

@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from tests.store.desk import PATIENCE, DiskFull, record
-from wakeful.core.errors import Busy, Conflict
+from wakeful.core.errors import Busy, Conflict, Sick
 from wakeful.store.writer import MOST_IN_GROUP
 
 # ---- sharing
@@ -176,9 +176,9 @@ def test_a_disk_that_is_full_fails_who_met_it_and_the_writer_goes_on_when_there_
     raw = desk.store.session.connection
     pages, page_size = raw.pragma("page_count"), raw.pragma("page_size")
     raw.pragma("max_page_count", pages + 2)
-    with pytest.raises(apsw.FullError):
+    with pytest.raises(Sick):
         desk.record("k1", "x" * 10 * page_size).result(PATIENCE)
-    with pytest.raises(apsw.FullError):
+    with pytest.raises(Sick):
         asyncio.run(desk.writer.write(record("k1", "x" * 10 * page_size)))
     assert desk.keys() == []
     raw.pragma("max_page_count", pages + 1_000)

@@ -24,6 +24,7 @@ COMMANDS = {
     "stop": ("wakeful.cli.engine:stop", "Stop the engine; runs under way go on by themselves."),
     "reload": ("wakeful.cli.engine:reload", "Read the fleet file again now."),
     "status": ("wakeful.cli.status:status", "What every agent is doing, in plain words."),
+    "top": ("wakeful.cli.top:top", "The fleet in a terminal, live, with keys to steer it."),
     "tick": ("wakeful.cli.asking:tick", "Ask for an agent's next beat now."),
     "wake": ("wakeful.cli.asking:wake", "Ask an agent to look at its inbox now."),
     "at": ("wakeful.cli.asking:at", "Ask for a beat at an instant."),
@@ -52,6 +53,7 @@ COMMANDS = {
     "backup": ("wakeful.cli.keeping:backup", "Copy everything that is stored to a file."),
     "restore": ("wakeful.cli.keeping:restore", "Put a backup in the place of what is stored."),
     "store": ("wakeful.cli.store:store", "Move everything to another store."),
+    "mcp": ("wakeful.cli.mcp:mcp", "Serve the tools of the fleet to a model, over MCP."),
     "token": ("wakeful.cli.token:token", "Print the operator's token."),
 }
 

@@ -57,6 +57,7 @@ def wake(place: Place, agent: str, wait: bool, as_json: bool, body: str | None, 
 @click.argument("agent")
 @click.argument("when", nargs=-1, required=True)
 @with_reason
+@with_key
 @as_json
 @placed
 def at(place: Place, agent: str, when: tuple[str, ...], as_json: bool, **given: Any) -> None:

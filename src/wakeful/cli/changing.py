@@ -112,14 +112,15 @@ def change(place: Place, word: str, given: Row, **more: Any) -> None:
     if "result" in more and more["result"] is not None:
         said["result"] = more["result"]
     if place.inside_run:
-        told = _inside_run(place, word, tasks, said)
+        told, then = _inside_run(place, word, tasks, said)
     else:
+        then = _THEN[word]
         with connect(place) as connection:
             told = _changed(connection, word, tasks, wanted, said, sure=given["yes"], quiet=given["as_json"])
     if given["as_json"]:
         say_json(told)
     else:
-        say(summary(told))
+        say(summary(told, then))
     sys.exit(REFUSED if told["unchanged"] else 0)
 
 
@@ -161,17 +162,18 @@ def _all_of(connection: Connection, word: str, meant: Row, said: Row, total: int
             after = answer["next"]
 
 
-def _inside_run(place: Place, word: str, tasks: list[int], said: Row) -> Row:
+def _inside_run(place: Place, word: str, tasks: list[int], said: Row) -> tuple[Row, str]:
     """One by one, as the agent that runs: of many at once it may not dispose."""
     if word not in _ALONE or not tasks:
         what = f"to change tasks by what they have in common, or to {word} them,"
         raise Complaint(f"{what} is for the operator, and this is inside a run", "ask the operator to do it")
-    told = _nothing(word)
+    told, states = _nothing(word), set()
     with connect(place) as connection:
         for task in tasks:
-            connection.ask(_ALONE[word], task=task, **said)
+            states.add(connection.ask(_ALONE[word], task=task, **said)["state"])
             told["changed"].append(task)
-    return told
+    # What it held is tried again like any other that failed, unless that was the last try.
+    return told, "failed" if "failed" in states else _THEN[word]
 
 
 def _nothing(word: str) -> Row:
@@ -215,15 +217,12 @@ def bar(word: str, total: int, quiet: bool) -> Iterator[Step]:
         yield shown.update
 
 
-def summary(told: Row) -> str:
+def summary(told: Row, then: str) -> str:
     """`1,204 tasks cancelled; 2 were not: 7 is completed, 9 is not there`."""
     done, left = len(told["changed"]), told["unchanged"]
     if not done and not left:
         return "no tasks to change"
-    if done == 1:
-        text = f"task {told['changed'][0]} is {_THEN[told['change']]}"
-    else:
-        text = f"{done:,} tasks are {_THEN[told['change']]}"
+    text = f"task {told['changed'][0]} is {then}" if done == 1 else f"{done:,} tasks are {then}"
     if not left:
         return text
     each = ", ".join(_left(row) for row in left[:MOST_TOLD])

@@ -10,7 +10,7 @@ from typing import IO, Any
 import click
 
 from wakeful.cli.output import say
-from wakeful.core.errors import Busy, Mistake, TooOld, WakefulError
+from wakeful.core.errors import Busy, Ended, Mistake, TooOld, WakefulError
 
 DONE = 0
 REFUSED = 1
@@ -37,10 +37,10 @@ def no_engine(folder: str, what: str = "") -> Complaint:
 
 def from_error(error: WakefulError) -> Complaint:
     if isinstance(error, Mistake):
-        return Complaint(error.reason, error.remedy, BAD)
+        return Complaint(error.reason, error.remedy, REFUSED if isinstance(error, Ended) else BAD)
     if isinstance(error, Busy):
-        return Complaint(str(error), "try again in a moment", LATER)
-    return Complaint(str(error), code=BAD if isinstance(error, TooOld) else REFUSED)
+        return Complaint(str(error), error.remedy, LATER)
+    return Complaint(str(error), error.remedy, BAD if isinstance(error, TooOld) else REFUSED)
 
 
 def from_problem(status: int, problem: dict[str, Any]) -> Complaint:

@@ -11,7 +11,6 @@ Laws:
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from wakeful.cli.complaints import LATER, Complaint, no_engine
 from wakeful.cli.place import Place, refuse_nowhere
+from wakeful.client import finding
 
 if TYPE_CHECKING:
+    from wakeful.cli.hearing import Hearing
     from wakeful.control.control import Control
 
 PATIENCE = 5.0
@@ -50,6 +51,12 @@ class ToEngine:
         made = request(operation, parameters)
         return exchange(self.url, self._token, made.method, made.target, made.body)
 
+    def hearing(self) -> Hearing:
+        """What happens in the fleet, as it happens; not opened yet."""
+        from wakeful.cli.hearing import Hearing
+
+        return Hearing(self.url, self._token, "/v1/stream")
+
 
 class ToStore:
     def __init__(self, control: Control, complete: Any) -> None:
@@ -70,6 +77,12 @@ class ToStore:
             must_be_short(len(json.dumps(given, ensure_ascii=False).encode("utf-8", "surrogatepass")))
         answer: dict[str, Any] = self._complete(getattr(self._control, operation)(OPERATOR, **given))
         return answer
+
+    def note(self, act: str) -> None:
+        """The operator did this, which the store has no part in."""
+        from wakeful.control.callers import OPERATOR
+
+        self._complete(self._control.acted(OPERATOR, act))
 
 
 @contextmanager
@@ -134,27 +147,11 @@ def engine_url(place: Place) -> str | None:
 
 
 def is_held(place: Place) -> bool:
-    import fcntl
-
-    try:
-        handle = os.open(place.path("lock"), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
+    return finding.is_held(place.data)
 
 
 def written_url(place: Place) -> str:
-    try:
-        with open(place.path("engine.json"), encoding="utf-8") as file:
-            return str(json.load(file)["url"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+    return finding.written_url(place.data)
 
 
 @contextmanager
@@ -162,12 +159,12 @@ def _offline(place: Place) -> Iterator[ToStore]:
     import asyncio
     from pathlib import Path
 
-    from wakeful import app
+    from wakeful import opening
     from wakeful.fleet.load import find_fleet
 
     named = place.fleet is not None
     fleet = Path(place.fleet) if place.fleet else find_fleet()
-    with app.open_offline(Path(place.data), fleet, named=named) as control, asyncio.Runner() as runner:
+    with opening.open_offline(Path(place.data), fleet, named=named) as control, asyncio.Runner() as runner:
         yield ToStore(control, runner.run)
 
 

@@ -25,8 +25,17 @@ _STEP = 0.05
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65_535), help="The port, instead of the fleet's; 0 is any free one.")
 @click.option("--run", envvar="WAKEFUL_RUN", metavar="COMMAND", help="The command of agents that have no RUN.")
-def up(fleet: str | None, data: str | None, host: str, port: int | None, run: str | None) -> None:
-    """Keep the fleet at work, until stopped. Runs that an engine left behind are taken up again."""
+@click.option("--name", "names", multiple=True, metavar="NAME", help="A name by which it may be called; repeatable.")
+@click.option("--certificate", metavar="FILE", help="For addresses other than the loopback: the TLS chain, in PEM.")
+@click.option("--private-key", metavar="FILE", help="The key of that certificate.")
+@click.option(
+    "--insecure", is_flag=True, help="Serve another address without TLS: the token can be read on its network."
+)
+def up(fleet: str | None, data: str | None, run: str | None, **reach: Any) -> None:
+    """Keep the fleet at work, until stopped. Runs that an engine left behind are taken up again.
+
+    It listens on the loopback. Another --host is served besides, with a certificate or --insecure.
+    """
     outside_run(place_of(data, fleet), "an engine")
     from wakeful import app
 
@@ -35,9 +44,13 @@ def up(fleet: str | None, data: str | None, host: str, port: int | None, run: st
             app.Options(
                 fleet=Path(fleet) if fleet else None,
                 data=Path(data) if data else None,
-                host=host,
-                port=port,
+                host=reach["host"],
+                port=reach["port"],
                 run=run or None,
+                names=reach["names"],
+                certificate=Path(reach["certificate"]) if reach["certificate"] else None,
+                private_key=Path(reach["private_key"]) if reach["private_key"] else None,
+                insecure=reach["insecure"],
             )
         )
     )

@@ -13,12 +13,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from wakeful.cli.complaints import Complaint
 from wakeful.cli.connection import connect, is_held, store_of, written_url
+from wakeful.cli.defaults import guards, hooks, reach, rights
+from wakeful.cli.levels import Found as Found
+from wakeful.cli.levels import Level as Level
 from wakeful.cli.output import one_line
 from wakeful.cli.place import Place
 from wakeful.cli.standings import outages, untaken_words
@@ -34,12 +36,6 @@ PRIVATE = ("token", "secret", "store", "wakeful.db")
 WATCHES, INSTANCES = 8_192, 64
 
 
-class Level(StrEnum):
-    ok = "ok"
-    warn = "warn"
-    fail = "fail"
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     name: str
@@ -49,9 +45,6 @@ class Finding:
 
     def row(self) -> dict[str, Any]:
         return {**asdict(self), "level": self.level.value}
-
-
-Found = tuple[Level, str] | tuple[Level, str, str]
 
 
 def examine(place: Place) -> list[Finding]:
@@ -132,6 +125,7 @@ def secrets(place: Place) -> Found:
 
 
 def store(place: Place) -> Found:
+    from wakeful.store import pages
     from wakeful.store.backups import verify
 
     path = Path(place.path("wakeful.db"))
@@ -142,6 +136,7 @@ def store(place: Place) -> Found:
         _look_beside_writer(path)
     else:
         verify(path)
+        pages.verify(path)
     return Level.ok, f"whole, {path.stat().st_size / 10**6:.1f} MB"
 
 
@@ -290,10 +285,14 @@ LOOKS: tuple[tuple[str, Callable[[Place], Found]], ...] = (
     ("store", store),
     ("disk", disk),
     ("engine", engine),
+    ("reach", reach),
     ("sources", sources),
     ("drop", drop),
     ("tasks", tasks),
     ("fleet", fleet),
+    ("rights", rights),
+    ("hooks", hooks),
+    ("guards", guards),
     ("clock", clock),
     ("inotify", inotify),
 )

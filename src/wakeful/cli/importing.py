@@ -118,7 +118,8 @@ def _refuse_unknown(whose: Whose) -> None:
     from wakeful.core.tasks import unknown_agent
 
     if whose.agent is not None and whose.agent not in whose.agents:
-        raise Mistake(str(unknown_agent(whose.agent, whose.agents)))
+        nobody = unknown_agent(whose.agent, whose.agents)
+        raise Mistake(str(nobody), nobody.remedy)
 
 
 def _here(connection: Connection, entries: list[Entry], *, quiet: bool) -> dict[str, dict[str, Any]]:

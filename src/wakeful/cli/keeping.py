@@ -102,12 +102,14 @@ def _copy(file: Path, draft: Path) -> None:
 def _keep(database: Path) -> Path | None:
     """A second name for what was stored, until now its only one."""
     if not database.exists():
+        # What is known of a file that is gone says nothing of another.
+        database.with_name(f"{database.name}-sums").unlink(missing_ok=True)
         return None
     _fold(database)
     kept = database.with_name(f"{database.stem}-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}{database.suffix}")
     os.link(database, kept)
     # A journal that could not be folded in belongs to what is kept, and must never meet the new file.
-    for suffix in ("-wal", "-shm"):
+    for suffix in ("-wal", "-shm", "-sums"):
         journal = database.with_name(database.name + suffix)
         if journal.exists():
             os.replace(journal, kept.with_name(kept.name + suffix))

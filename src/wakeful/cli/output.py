@@ -62,6 +62,21 @@ def say_json(answer: Any) -> None:
     write(json.dumps(answer, indent=2) + "\n")
 
 
+def say_older(command: str, answer: dict[str, Any], given: dict[str, Any]) -> None:
+    """How the next page is asked for: by the same words."""
+    if answer["next"] is None:
+        return
+    import shlex
+
+    words = [str(given["agent"])] if given["agent"] else []
+    for name, value in {**given, "agent": None, "limit": None, "before": answer["next"]}.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value is not None:
+            words += [f"--{name}", str(value)]
+    say(f"older: {shlex.join(['wakeful', command, *words])}")
+
+
 def write(text: str, *, to_stderr: bool = False) -> None:
     """What was cleaned already. A terminal may know fewer characters than the text has."""
     stream = sys.stderr if to_stderr else sys.stdout

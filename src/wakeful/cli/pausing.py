@@ -33,7 +33,7 @@ def pause(place: Place, agent: str | None, at_once: bool, duration: str | None, 
     if as_json:
         say_json(receipt)
     else:
-        say(_receipt(receipt, at_once, datetime.now(UTC)))
+        say(receipt_words(receipt, at_once, datetime.now(UTC)))
     sys.exit(REFUSED if at_once and receipt["running"] else 0)
 
 
@@ -47,19 +47,26 @@ def resume(place: Place, agent: str | None, as_json: bool) -> None:
     if as_json:
         say_json(answer)
         return
+    say(resumed_words(answer))
+
+
+def resumed_words(answer: dict[str, Any]) -> str:
+    """What goes on, and what still holds it; a line each."""
     whom = scope_words(answer["scope"])
-    say(f"{whom} goes on" if answer["resumed"] else f"{whom} was not paused")
+    lines = [f"{whom} goes on" if answer["resumed"] else f"{whom} was not paused"]
     for file in answer.get("files") or []:
         whose = f"of node {one_line(file['node'])}, which {_GONE[file['state']]}" if file["node"] else "of before"
-        say(f"lifted with it: the PAUSE file {whose}: {one_line(file['reason'])}")
+        lines.append(f"lifted with it: the PAUSE file {whose}: {one_line(file['reason'])}")
     for held in answer.get("held_by") or []:
-        say(f"still held: {scope_words(held['scope'])}, by {one_line(held['owner'])}: {one_line(held['reason'])}")
+        by = f"by {one_line(held['owner'])}: {one_line(held['reason'])}"
+        lines.append(f"still held: {scope_words(held['scope'])}, {by}")
+    return "\n".join(lines)
 
 
 _GONE = {"left": "has left", "lost": "was lost"}
 
 
-def _receipt(receipt: dict[str, Any], at_once: bool, now: datetime) -> str:
+def receipt_words(receipt: dict[str, Any], at_once: bool, now: datetime) -> str:
     told = f"{scope_words(receipt['scope'])} is paused"
     if receipt["until"]:
         told += f" until {clock(receipt['until'], now)} ({until(receipt['until'], now)})"

@@ -9,14 +9,19 @@ from typing import Any
 import click
 
 from wakeful.cli.connection import ask
-from wakeful.cli.output import one_line, say, say_json
+from wakeful.cli.output import one_line, say, say_json, say_older
 from wakeful.cli.place import Place, as_json, placed
-from wakeful.cli.words import clock, numbers
+from wakeful.cli.words import CAUSES, clock, numbers
 
 
 @click.command()
 @click.argument("agent", required=False)
 @click.option("--verdict", type=click.Choice(["admit", "defer", "refuse"]), help="Only these.")
+@click.option("--guard", metavar="GUARD", help="Only what this guard objected to.")
+@click.option("--cause", type=click.Choice(CAUSES), help="Only wakes of this cause.")
+@click.option("--text", metavar="TEXT", help="Only with this in the reason, the sender or the agent.")
+@click.option("--since", metavar="WHEN", help="Only from then on: 2026-12-24T18:00Z, or 14:30 in UTC.")
+@click.option("--until", metavar="WHEN", help="Only until then.")
 @click.option("--before", type=int, metavar="EVENT", help="Only verdicts before this event: the next page.")
 @click.option("-n", "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many.")
 @as_json
@@ -29,6 +34,7 @@ def decisions(place: Place, as_json: bool, **given: Any) -> None:
         return
     if not answer["items"]:
         say("no decisions")
+        say_older("decisions", answer, given)
         return
     from wakeful.cli.tables import draw, shaded, table
 
@@ -49,9 +55,7 @@ def decisions(place: Place, as_json: bool, **given: Any) -> None:
         for row in answer["items"]
     ]
     draw(table(heads, rows, right=("wake", "run")))
-    if answer["next"] is not None:
-        whose = f"{one_line(given['agent'])} " if given["agent"] else ""
-        say(f"older: wakeful decisions {whose}--before {answer['next']}")
+    say_older("decisions", answer, given)
 
 
 @click.command()

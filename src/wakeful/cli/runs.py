@@ -10,9 +10,9 @@ import click
 
 from wakeful.cli.complaints import REFUSED
 from wakeful.cli.connection import ask, connect, connect_live
-from wakeful.cli.output import one_line, say, say_json
+from wakeful.cli.output import one_line, say, say_json, say_older
 from wakeful.cli.place import Place, as_json, placed
-from wakeful.cli.words import clock, counted, lasting, read_time, told_of
+from wakeful.cli.words import CAUSES, OUTCOMES, clock, counted, lasting, read_time, told_of
 
 Row = dict[str, Any]
 
@@ -20,18 +20,22 @@ Row = dict[str, Any]
 @click.command()
 @click.argument("agent", required=False)
 @click.option("--open", "is_open", is_flag=True, help="Only runs that are under way.")
+@click.option("--outcome", type=click.Choice(OUTCOMES), help="Only runs that ended like this.")
+@click.option("--cause", type=click.Choice(CAUSES), help="Only runs of this cause.")
 @click.option("--before", type=int, metavar="RUN", help="Only runs before this one: the next page.")
 @click.option("-n", "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many.")
 @as_json
 @placed
-def runs(place: Place, agent: str | None, is_open: bool, before: int | None, limit: int, as_json: bool) -> None:
+def runs(place: Place, is_open: bool, as_json: bool, **given: Any) -> None:
     """The runs of the fleet or of AGENT, newest first."""
-    answer = ask(place, "runs", agent=agent, open=True if is_open else None, before=before, limit=limit)
+    given["open"] = True if is_open else None
+    answer = ask(place, "runs", **given)
     if as_json:
         say_json(answer)
         return
     if not answer["items"]:
         say("no runs")
+        say_older("runs", answer, given)
         return
     from wakeful.cli.tables import draw, shaded, table
 
@@ -51,8 +55,7 @@ def runs(place: Place, agent: str | None, is_open: bool, before: int | None, lim
         for run in answer["items"]
     ]
     draw(table(heads, rows, right=("run", "took")))
-    if answer["next"] is not None:
-        say(f"older: wakeful runs {f'{one_line(agent)} ' if agent else ''}--before {answer['next']}")
+    say_older("runs", answer, given)
 
 
 @click.command()
@@ -73,11 +76,11 @@ def kill(place: Place, run: int, at_once: bool, wait: bool, as_json: bool) -> No
     if as_json:
         say_json(answer)
     else:
-        say(_killed(answer))
+        say(killed_words(answer))
     sys.exit(0 if answer.get("asked") or answer["state"] in ("ended", "void") else REFUSED)
 
 
-def _killed(run: Row) -> str:
+def killed_words(run: Row) -> str:
     who = f"run {run['id']} of {one_line(run['agent'])}"
     if run["state"] in ("ended", "void"):
         return f"{who} is over: {run['outcome'] or run['state']}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -85,7 +86,7 @@ def _engine(engine: Row, now: datetime) -> Span:
 
 def banner(pauses: list[Row], now: datetime) -> list[Line]:
     """Nobody shall wonder for an hour why nothing happens."""
-    return [[Span(f" PAUSED  {_pause(pause, now)} ", "reverse bold yellow")] for pause in pauses]
+    return [[Span(f" PAUSED  {pause_words(pause, now)} ", "reverse bold yellow")] for pause in pauses]
 
 
 def outages(rows: list[Row], shared: bool, now: datetime) -> list[Line]:
@@ -118,7 +119,7 @@ def _outage(row: Row, shared: bool, now: datetime) -> str:
     return told + (f", as seen by {one_line(row['node'])}" if shared and row["node"] else "")
 
 
-def _pause(pause: Row, now: datetime) -> str:
+def pause_words(pause: Row, now: datetime) -> str:
     kind, _, name = one_line(pause["scope"]).partition(":")
     told = (
         f"{'the fleet' if kind == 'fleet' else name} by {one_line(pause['owner'])} since {clock(pause['since'], now)}"
@@ -127,9 +128,8 @@ def _pause(pause: Row, now: datetime) -> str:
     return told + (f": {one_line(pause['reason'])}" if pause["reason"] else "")
 
 
-def lines_of(agents: list[Row], open_runs: list[Row], now: datetime) -> list[Line]:
-    runs = {run["id"]: run for run in open_runs}
-    rows = [_columns(agent, runs.get(agent["run"]), now) for agent in agents]
+def lines_of(agents: list[Row], now: datetime) -> list[Line]:
+    rows = [_columns(agent, now) for agent in agents]
     widths = [max((len(row[column].text) for row in rows), default=0) for column in range(4)]
     return [
         [Span(f"{span.text:{width}}  ", span.style) for span, width in zip(row, widths, strict=True) if width]
@@ -137,11 +137,11 @@ def lines_of(agents: list[Row], open_runs: list[Row], now: datetime) -> list[Lin
     ]
 
 
-def _columns(agent: Row, run: Row | None, now: datetime) -> list[Span]:
+def _columns(agent: Row, now: datetime) -> list[Span]:
     return [
         Span(one_line(agent["name"]), "bold"),
         Span(_position(agent), "cyan"),
-        Span(state_words(agent, run, now), SHADES.get(agent["state"], "")),
+        Span(doing_words(agent["doing"], now), SHADES.get(agent["state"], "")),
         _rest(agent, now),
     ]
 
@@ -153,60 +153,24 @@ def _position(agent: Row) -> str:
     return one_line(position["state"]) + (f" +{position['hits']}" if position["hits"] else "")
 
 
-def state_words(agent: Row, run: Row | None, now: datetime) -> str:
-    state = agent["state"]
-    if state == "quarantined":
-        streak = agent.get("failure_streak")
-        told = f"quarantined after {counted(streak, 'failure')}" if streak else "quarantined"
-        return told + _also_running(agent, run, now)
-    if state == "paused":
-        pause = agent["paused"]
-        told = f"paused by {one_line(pause['owner'])}" + (f": {one_line(pause['reason'])}" if pause["reason"] else "")
-        told += f", until {clock(pause['until'], now)}" if pause["until"] else ""
-        return told + _also_running(agent, run, now)
-    if state == "running":
-        return _running(agent, run, now)
-    if state == "waiting":
-        return _waiting(agent.get("waiting"), now)
-    if state == "idle":
-        return _idle(agent, now)
-    return one_line(state)
+def doing_words(parts: list[str | Row], now: datetime) -> str:
+    """What the server says that it is doing, with the times as they are here and now."""
+    return one_line("".join(_part(part, now) for part in parts), 400)
 
 
-def _running(agent: Row, run: Row | None, now: datetime) -> str:
-    since = agent.get("run_started_at") or (run and run["started_at"])
-    if not since:
-        return "starting"
-    told = f"running {lasting(now - read_time(since))}"
-    if agent.get("wall_clock"):
-        told += f" of {lasting(agent['wall_clock'])}"
-    return told + (f" on {one_line(agent['node'])}" if agent.get("elsewhere") and agent["node"] else "")
+def _part(part: str | Row, now: datetime) -> str:
+    if isinstance(part, str):
+        return part
+    ((how, at),) = part.items()
+    return _TIMES[how](at, now)
 
 
-def _also_running(agent: Row, run: Row | None, now: datetime) -> str:
-    return f" ({_running(agent, run, now)})" if agent["run"] else ""
-
-
-def _waiting(wake: Row | None, now: datetime) -> str:
-    if wake and not wake["guard"] and wake["next_eligible"] and read_time(wake["next_eligible"]) > now:
-        return f"waiting: tried again {clock(wake['next_eligible'], now)} ({until(wake['next_eligible'], now)})"
-    if not wake or not wake["guard"]:
-        return "waiting: not decided yet"
-    told = f"waiting: {one_line(wake['guard'])}"
-    return told + (f" until {clock(wake['next_eligible'], now)}" if wake["next_eligible"] else "")
-
-
-def _idle(agent: Row, now: datetime) -> str:
-    due = agent["due_at"]
-    beat = agent.get("next_beat") or (due and {"at": due, "by": "timer", "held_by": None})
-    if not beat:
-        return "idle, until something arrives"
-    if beat["held_by"] is not None:
-        return f"idle, next beat {clock(beat['at'], now)} ({beat['held_by'].replace('_', ' ')} until then)"
-    asked = " (at)" if beat["by"] == "at" else ""
-    if read_time(beat["at"]) - now > timedelta(days=2):
-        return f"idle, next beat {clock(beat['at'], now)}{asked}"
-    return f"idle, next beat {until(beat['at'], now)}{asked}"
+_TIMES: dict[str, Callable[[str, datetime], str]] = {
+    "for": lambda at, now: lasting(now - read_time(at)),
+    "in": until,
+    "at": clock,
+    "ago": ago,
+}
 
 
 def _rest(agent: Row, now: datetime) -> Span:

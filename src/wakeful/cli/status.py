@@ -59,29 +59,19 @@ def _answers(place: Place, agent: str | None, most: int | None = None) -> Row:
 
 def _lines(answer: Row, now: datetime) -> list[Line]:
     if "agents" not in answer:
-        under_way = [answer["under_way"]] if answer.get("under_way") else []
         above = [
             *banner(answer["pauses"], now),
             *outages(answer.get("sources") or [], answer.get("shared", False), now),
         ]
         spent = spent_words(answer.get("spent"))
-        return [*above, *lines_of([answer], under_way, now), *([[Span(spent)]] if spent else [])]
+        return [*above, *lines_of([answer], now), *([[Span(spent)]] if spent else [])]
     lines = [*header(answer, now), *banner(answer["pauses"], now)]
     lines += outages(answer.get("outages") or [], answer.get("shared", False), now)
     lines += untaken(answer.get("untaken") or [])
     lines += [[Span(one_line(said, 400), "yellow")] for said in answer.get("diagnostics") or []]
     if not answer["agents"]:
         lines.append([Span("no agents yet: they are taken up from the fleet file by wakeful up")])
-    return [*lines, *lines_of(_with_places(answer), answer["open_runs"], now)]
-
-
-def _with_places(answer: Row) -> list[Row]:
-    """Where an agent runs is said when there is more than one place for it."""
-    agents: list[Row] = answer["agents"]
-    if not answer.get("shared"):
-        return agents
-    many = len(answer["nodes"]) > 1
-    return [{**agent, "elsewhere": many or agent["node"] != answer["node"]} for agent in agents]
+    return [*lines, *lines_of(answer["agents"], now)]
 
 
 def _watch(place: Place, agent: str | None) -> None:

@@ -41,7 +41,7 @@ def store() -> None:
 def copy(sqlite: str, postgres: str, as_json: bool) -> None:
     """Copy SQLITE, a store file, a backup or a data folder, into the empty database POSTGRES (postgresql://…)."""
     outside_run(place_of(None, None), "a copy of the store")
-    from wakeful import app, belongings
+    from wakeful import belongings, opening
     from wakeful.fleet.addresses import store as read_address
 
     address = read_address(postgres)
@@ -52,7 +52,7 @@ def copy(sqlite: str, postgres: str, as_json: bool) -> None:
     with _still(Path(sqlite)) as file:
         from wakeful.store.postgres_copy import load
 
-        target = app.open_shared(address)
+        target = opening.open_shared(address)
         try:
             with _shown(quiet=as_json) as told:
                 counts = load(file, target.session.connection, told=told, moves=True)

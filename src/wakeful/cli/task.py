@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 
 from wakeful.cli import changing
 from wakeful.cli.asking import text_of, with_key
-from wakeful.cli.complaints import BAD, Complaint
+from wakeful.cli.complaints import BAD, REFUSED, Complaint
 from wakeful.cli.connection import ask
 from wakeful.cli.messages import with_priority
 from wakeful.cli.output import one_line, say, say_json
@@ -106,6 +107,22 @@ def _count(place: Place, wanted: Row, as_json: bool) -> None:
     for state, number in answer["counts"].items():
         say(f"{number:>9,}  {one_line(state)}")
     say(f"{answer['total']:>9,}  in all")
+
+
+@task.command()
+@click.argument("task", type=click.IntRange(min=1), required=False)
+@as_json
+@placed
+def claim(place: Place, task: int | None, as_json: bool) -> None:
+    """Inside a run: take a ready task of this agent's, or TASK."""
+    answer = ask(place, "claim_task", task=task)
+    if as_json:
+        say_json(answer)
+    elif answer["task"] is not None:
+        say("\n".join(told_task(answer["task"], datetime.now(UTC))))
+    else:
+        say(one_line(answer["reason"], 400), to_stderr=True)
+    sys.exit(REFUSED if answer["task"] is None else 0)
 
 
 @task.command()

@@ -6,27 +6,15 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
-DAY = 86_400
+from wakeful.core.durations import lasting as lasting
+
 BADLY = ("failed", "killed")
+CAUSES = ("timer", "operator", "task", "peer", "news")
+OUTCOMES = ("done", "no_work", "failed", "killed")
 
 
 def read_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
-
-
-def lasting(duration: timedelta | float) -> str:
-    """The two largest units: `45s`, `2m 13s`, `1h 5m`, `3d 2h`."""
-    seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
-    whole = max(int(seconds), 0)
-    parts = []
-    for unit, size in (("d", DAY), ("h", 3_600), ("m", 60), ("s", 1)):
-        amount, whole = divmod(whole, size)
-        parts.append((amount, unit))
-    while len(parts) > 1 and not parts[0][0]:
-        parts.pop(0)
-    first, *rest = parts[:2]
-    written = [f"{first[0]}{first[1]}", *(f"{amount}{unit}" for amount, unit in rest if amount)]
-    return " ".join(written)
 
 
 def clock(text: str | None, now: datetime) -> str:

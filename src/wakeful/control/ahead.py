@@ -20,8 +20,7 @@ from wakeful.core.lifecycle import gate_opens_at, resolve
 from wakeful.core.windows import NEVER, inside_until
 from wakeful.store.protocol import AgentRow, Store
 
-# How many waiting wakes are looked through for one-offs, and how often one beat may be put off.
-MOST_WAITING = 10_000
+# How often one beat may be put off.
 _PATIENCE = 8
 
 TIMER, AT = "timer", "at"
@@ -44,9 +43,8 @@ class Ahead:
 def one_offs(store: Store, agent: str | None = None) -> dict[str, list[datetime]]:
     """The instants that beats were asked for and that have not come, by agent or address."""
     found: dict[str, list[datetime]] = {}
-    for row in store.wakes(agent=agent, state="waiting", limit=MOST_WAITING):
-        if row.wake.one_off and row.guard is None and row.retry_at is not None:
-            found.setdefault(row.wake.agent or "", []).append(row.retry_at)
+    for name, at in store.one_offs(agent):
+        found.setdefault(name, []).append(at)
     return found
 
 

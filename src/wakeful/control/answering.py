@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful.control.callers import Caller
 from wakeful.control.checkpoints import step_name, written_result
 from wakeful.core.errors import Mistake, Stale, WakefulError
+from wakeful.core.redacting import redacted_json
 
 if TYPE_CHECKING:
     from wakeful.control.control import Control
@@ -53,9 +54,9 @@ def _said(request: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 async def _save_step(control: Control, caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     run, epoch = caller.run or 0, caller.epoch or 0
-    name, result, task = step_name(request["name"]), request.get("result"), request.get("task")
+    name, result, task = control.redact.name(step_name(request["name"])), request.get("result"), request.get("task")
     if result is not None:
-        written_result(result, name)
+        result = redacted_json(written_result(result, name), control.redact)
     now = control.clock()
     await control.access.write(lambda store: store.save_step(run, epoch, name, result, now, task=task))
     found = await control.access.read(lambda store: store.steps(run, task=task))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from wakeful.control.base import chosen, find, storable
 from wakeful.control.callers import Caller
-from wakeful.control.messages import message_rows, written_metadata
-from wakeful.control.requests import Answer, Requests, origin_of, reply
+from wakeful.control.messages import message_rows, sent_message, written_metadata
+from wakeful.control.requests import Answer, Requests, must_be_same, origin_of, reply, told_before
 from wakeful.control.rows import Row
 from wakeful.control.tainted import SILENCED, WAKE, may, must_have
 from wakeful.core.codec import write_time
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.items import Item, Kind, MessageType, NewItem, Priority, Ring, read_priority, ring_of
 from wakeful.core.moments import read_later
-from wakeful.core.wakes import Cause, Subject, Wake, WakeReason, defer
+from wakeful.core.wakes import Cause, Subject, VerdictKind, Wake, WakeReason, defer
 from wakeful.core.wording import quoted, readable
 from wakeful.store.protocol import Store
 
@@ -69,9 +70,10 @@ class Asking(Requests):
             sender=caller.name,
             reason=readable(reason, "the reason") or None,
             by_run=caller.run,
+            source=await self._wake_key(caller, key),
         )
         if not body:
-            return reply(await self._asked(replace(wake, source=await self._wake_key(caller, key)), None, now), caller)
+            return reply(await self._asked(wake, None, now), caller)
         ring = Ring.operator if caller.is_operator else Ring.peer
         item = _message(caller, agent, body, subject=reason or "", ring=ring, dedupe=await self._key(caller, key))
         item = replace(item, type=type, priority=Priority.urgent)
@@ -103,6 +105,8 @@ class Asking(Requests):
             reply_to=reply_to,
             metadata=written_metadata(metadata),
         )
+        if reply_to is not None:
+            await self.access.read(lambda store: _must_be_told(store, caller, reply_to))
         wake = Wake(
             agent=agent,
             cause=Cause.operator if caller.is_operator else Cause.peer,
@@ -111,10 +115,11 @@ class Asking(Requests):
             sender=caller.name,
             by_run=caller.run,
         )
-        if reply_to is not None:
-            await self.access.read(lambda store: _must_be_told(store, caller, reply_to))
         answer = await self._asked(None if ring is Ring.silent else wake, item, now)
-        (row,) = await self.access.read(lambda store: message_rows(store, [_recorded(store, answer)], now))
+        if answer.duplicate or answer.wake is not None or reply_to is not None or caller.run is not None:
+            (row,) = await self.access.read(lambda store: message_rows(store, [_recorded(store, answer)], now))
+        else:
+            row = sent_message(item, answer.item or 0, now)
         told = reply(answer, caller, sent=True) if answer.verdict else None
         return {
             "message": row,
@@ -123,11 +128,12 @@ class Asking(Requests):
             "note": TO_ITSELF if own else SILENCED if barred else None,
         }
 
-    async def at(self, caller: Caller, *, agent: str, when: str, reason: str | None = None) -> Row:
+    async def at(
+        self, caller: Caller, *, agent: str, when: str, reason: str | None = None, key: str | None = None
+    ) -> Row:
         """One beat at an instant. Quiet hours do not hold it; a pause does, until it is lifted."""
         now = self.clock()
         target = await self.access.read(lambda store: find(store, agent))
-        moment = read_later(when, now, ZoneInfo(target.first.agent.timezone))
         wake = Wake(
             agent=agent,
             cause=Cause.timer,
@@ -135,14 +141,33 @@ class Asking(Requests):
             requested_at=now,
             sender=caller.name,
             reason=readable(reason, "the reason") or None,
-            slot=write_time(moment),
+            source=await self._wake_key(caller, key),
         )
-        id = (await self.access.write(lambda store: store.ask([wake], now)))[0]
-        verdict = defer("", f"waits for {write_time(moment)}", until=moment)
-        return reply(Answer(wake=id, verdict=verdict, agent=agent), caller)
+
+        def write(store: Store) -> tuple[int, datetime, bool]:
+            before = store.keyed_wake(wake.subject.value, wake.source) if wake.source else None
+            # The same words mean the same instant as long as they are read at the same one.
+            said_at = now if before is None else before.requested_at
+            moment = read_later(when, said_at, ZoneInfo(target.first.agent.timezone))
+            asked = replace(wake, slot=write_time(moment))
+            if before is None:
+                return store.ask([asked], now)[0], moment, False
+            must_be_same(before, asked)
+            return before.id, moment, True
+
+        id, moment, known = await self.access.write(write)
+        waits = defer("", f"waits for {write_time(moment)}", until=moment)
+        answer = Answer(wake=id, verdict=waits, agent=agent)
+        if known:
+            answer = await self.access.read(lambda store: told_before(store, id, None))
+            if answer.verdict is not None and answer.verdict.kind is VerdictKind.defer and not answer.verdict.guard:
+                answer = replace(answer, verdict=waits)
+        return reply(answer, caller)
 
 
 def _message(caller: Caller, agent: str, body: str, *, subject: str, ring: Ring, dedupe: str | None) -> NewItem:
+    if not body.strip():
+        raise Mistake("the message is empty", "say in it what there is to say")
     return NewItem(
         kind=Kind.message,
         agent=agent,

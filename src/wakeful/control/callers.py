@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from wakeful.core.errors import WakefulError
+from wakeful.core.errors import Forbidden as Forbidden
 from wakeful.store.protocol import Store
 
 T = TypeVar("T")
@@ -18,10 +18,6 @@ def leave_to_others(store: Store, now: datetime) -> None:
     """To claim nothing: whoever is up will."""
 
 
-class Forbidden(WakefulError):
-    """The caller is known, and may not do this."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """`run` is None for the operator."""
@@ -29,6 +25,8 @@ class Caller:
     name: str
     run: int | None = None
     epoch: int | None = None
+    # What is known of the token that the operator came with: who lasts longer than a request is asked for it again.
+    seal: bytes | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_operator(self) -> bool:

@@ -5,7 +5,7 @@ Laws:
   only what has ended is taken away.
 - Many are changed a page at a time, each page in one transaction; what could not be changed is told, with its state.
   Without a filter nothing is meant, unless `all` says so.
-- A run may end tasks that its own agent added, never one that it holds: that ends with what the run says of itself.
+- A run may end tasks that its own agent added, and the attempt at one that it holds (see `claiming`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from dataclasses import replace
 
 from wakeful.control.base import bounded, numbered, storable
 from wakeful.control.callers import Caller, Forbidden
-from wakeful.control.queue import Queue, addressed, asked_for
+from wakeful.control.claiming import Claiming, completed, given_up
+from wakeful.control.queue import addressed, asked_for
 from wakeful.control.rows import Row
 from wakeful.control.seeing import added_by, seen_task
 from wakeful.control.tainted import TASK, must_have
 from wakeful.control.task_rows import whole_task
-from wakeful.core.errors import Mistake
+from wakeful.core.errors import Ended, Mistake
 from wakeful.core.items import TERMINAL, Item, Kind, State
 from wakeful.core.tasks import TASK_STATES
 from wakeful.core.wording import quoted, readable
@@ -45,25 +46,29 @@ _TO = {
 }
 
 
-class Changing(Queue):
+class Changing(Claiming):
     async def cancel_task(self, caller: Caller, *, task: int, reason: str = "") -> Row:
-        """It is nobody's any more; a worker that is at it is stopped."""
+        """The task is nobody's any more; a worker that is at it is stopped."""
         return await self._changed(caller, task, "cancel", reason)
 
     async def retry_task(self, caller: Caller, *, task: int) -> Row:
-        """Its attempts are counted anew; their history stays."""
+        """The task is taken up again. Its attempts are counted anew; their history stays."""
         return await self._changed(caller, task, "retry")
 
     async def complete_task(self, caller: Caller, *, task: int, result: str | None = None) -> Row:
-        """It is done, whoever did it."""
-        return await self._changed(caller, task, "done", result=result)
+        """The task is done, whoever did it."""
+        told = None if result is None else readable(result, "the result")
+        ended = await self._ended_by_holder(caller, task, completed(), told)
+        return ended or await self._changed(caller, task, "done", result=told)
 
     async def fail_task(self, caller: Caller, *, task: int, reason: str = "") -> Row:
-        """Nobody is to try it again: it is dead, with the reason."""
-        return await self._changed(caller, task, "fail", reason)
+        """Nobody is to try the task again: it is dead, with the reason. Of what a run holds the attempt ends, and the
+        task is tried again like any other that failed."""
+        ended = await self._ended_by_holder(caller, task, given_up(readable(reason, "the reason"), caller.name), None)
+        return ended or await self._changed(caller, task, "fail", reason)
 
     async def remove_task(self, caller: Caller, *, task: int) -> Row:
-        """It is gone, and only the events tell of it."""
+        """The task is gone, and only the events tell of it."""
         return await self._changed(caller, task, "remove")
 
     async def replay(self, caller: Caller, *, task: int) -> Row:
@@ -116,7 +121,7 @@ class Changing(Queue):
         until: int | None = None,
         limit: int = PAGE,
     ) -> Row:
-        """One page of them: `next` is where the next begins, `until` the last that is meant."""
+        """Many tasks at once, a page at a time. `next` is where the next begins, `until` the last that is meant."""
         now, (word, from_states) = self.clock(), _change(change)
         why = readable(reason, "the reason")
         told = None if result is None else readable(result, "the result")
@@ -195,9 +200,7 @@ def _gone(id: int) -> Row:
 
 def _must_be_dead(item: Item) -> None:
     if item.state is not State.dead_letter:
-        raise Mistake(
-            f"task {item.id} is {item.state}, not dead", "see wakeful task show, and wakeful task retry or rm"
-        )
+        raise Ended(f"task {item.id} is {item.state}, not dead", "see wakeful task show, and wakeful task retry or rm")
 
 
 def _may_change(store: Store, caller: Caller, item: Item) -> None:
@@ -205,9 +208,11 @@ def _may_change(store: Store, caller: Caller, item: Item) -> None:
         return
     run = store.run(caller.run or 0)
     if run is not None and item.id in run.tasks:
-        raise Mistake(
-            f"task {item.id} is what this run is about, and ends with it",
-            "write the outcome and the result to the file that WAKEFUL_RESULT names",
+        if item.state in TERMINAL:
+            raise Ended(f"task {item.id} is {item.state} already", "a task ends once")
+        raise Ended(
+            f"task {item.id} is one that this run holds or held",
+            "complete it, or say that it failed, while the run is at it",
         )
     if not added_by(store, caller.name, item):
         raise Forbidden(f"{caller.name} may end tasks that it added itself, and task {item.id} is not one of them")

@@ -45,7 +45,7 @@ class Checkpoints(Base):
         if begun and result is not None:
             raise Mistake("a step that is begun has no result yet", "send the one or the other")
         if caller.is_operator:
-            raise Mistake("a step belongs to a run, and this is none", "call it in a run: wakeful step NAME -- COMMAND")
+            raise Mistake("a step belongs to a run, and this is none", "call it in a run (save_step, wakeful step)")
         written = None if begun else written_result(json.dumps(result, ensure_ascii=False), name)
         run, about = await self.access.read(lambda store: _whose(store, caller, task))
         at, epoch = run or 0, caller.epoch or 0
@@ -81,8 +81,13 @@ def _whose(store: Store, caller: Caller, task: int | None) -> tuple[int | None, 
     row = store.run(caller.run or 0)
     if row is None:
         raise Unknown(f"no run {caller.run}")
+    if task is not None and row.subject is not Subject.task and task in row.tasks:
+        # One that the run took beside its subject.
+        return row.id, task
     if row.subject is Subject.inbox:
-        raise Mistake("an inbox run keeps no steps", "add a task for what must not be done twice: wakeful task add")
+        raise Mistake(
+            "an inbox run keeps no steps", "add a task for what must not be done twice (add_task, wakeful task add)"
+        )
     if row.subject is Subject.beat:
         if task is not None:
             raise Mistake(f"run {row.id} is about the beat, not about task {task}", "leave the task out")

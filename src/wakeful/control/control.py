@@ -12,14 +12,18 @@ from wakeful.control.base import judged
 from wakeful.control.blame import Blame
 from wakeful.control.changing import Changing
 from wakeful.control.checkpoints import Checkpoints
+from wakeful.control.costs import Costs
 from wakeful.control.decided import Decided
 from wakeful.control.holding import Holding
+from wakeful.control.hooks import Hooks
 from wakeful.control.inbox import Inbox
 from wakeful.control.keeping import Keeping
 from wakeful.control.opinions import Opinions
+from wakeful.control.peers import Peers
 from wakeful.control.reading import Reading
 from wakeful.control.settings import Settings
 from wakeful.control.tasking import Tasking
+from wakeful.control.timeline import Timeline
 from wakeful.control.wake_stats import WakeStats
 
 
@@ -29,15 +33,19 @@ class Control(
     Inbox,
     Blame,
     Asking,
+    Hooks,
     Tasking,
     Changing,
     Checkpoints,
     Opinions,
     Decided,
+    Timeline,
+    Costs,
     Settings,
     WakeStats,
     Holding,
     Keeping,
+    Peers,
     Audits,
 ):
     """Any number of callers at once; all of them go through the one store."""

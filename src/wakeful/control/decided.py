@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
 from wakeful.control.base import NEWEST, Base, bounded, chosen, find, numbered
 from wakeful.control.callers import Caller
-from wakeful.control.rows import MILLION, Row, chain_row, decision_row, event_row, listing
-from wakeful.core.errors import Unknown
+from wakeful.control.rows import CHECK, MILLION, Row, chain_row, decision_row, event_row, listing
+from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.events import Event, EventKind
-from wakeful.core.wakes import VerdictKind
-from wakeful.store.protocol import Store, WakeRow
+from wakeful.core.guards import GUARDS
+from wakeful.core.moments import read_moment
+from wakeful.core.wakes import Cause, VerdictKind
+from wakeful.core.wording import quoted, readable
+from wakeful.store.protocol import Sought, Store, WakeRow
 
 DECIDED = (EventKind.decided.value,)
 
+# What may object to a wake; the CHECK of an agent is no guard, but holds as one.
+_GUARDS = (*(guard.name for guard in GUARDS), CHECK)
 _PAGE = 500
-# How many events are looked through for those of one verdict or of one wake before the page is given as it is.
+# How many events are looked through for those of one wake.
 MOST_LOOKED_AT = 5_000
 
 
@@ -24,15 +33,31 @@ class Decided(Base):
         *,
         agent: str | None = None,
         verdict: str | None = None,
+        guard: str | None = None,
+        cause: str | None = None,
+        text: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
         before: int | None = None,
         limit: int = 50,
     ) -> Row:
-        wanted = None if verdict is None else chosen(verdict, VerdictKind, "verdict")
-        most = bounded(limit)
+        """Every verdict that was reached, newest first. Of a search a page may be short, or empty, and not be the last:
+        it looks at a part of the past, and `next` is where it goes on."""
+        if guard is not None and guard not in _GUARDS:
+            raise Mistake(f"unknown guard {quoted(guard)}", f"use one of {', '.join(_GUARDS)}")
+        sought = Sought(
+            verdict=None if verdict is None else chosen(verdict, VerdictKind, "verdict").value,
+            guard=guard,
+            cause=None if cause is None else chosen(cause, Cause, "cause").value,
+            text=readable(text, "the text") or None,
+        )
+        most, now = bounded(limit), self.clock()
         numbered("decision", before=before or None)
-        return await self.access.read(lambda store: _decisions(store, agent, wanted, before, most))
+        within = [None if at is None else read_moment(at, now, ZoneInfo("UTC"), past=True) for at in (since, until)]
+        return await self.access.read(lambda store: _decisions(store, agent, sought, within, before, most))
 
     async def decision(self, caller: Caller, *, wake: int) -> Row:
+        """The last word on one wake, with what led to it."""
         return await self.access.read(lambda store: decision_of(store, wake))
 
     async def events(
@@ -44,7 +69,7 @@ class Decided(Base):
         kinds: list[str] | None = None,
         limit: int = 100,
     ) -> Row:
-        """Oldest first, after the given one; None means from now on. `next` goes on from the last that was given."""
+        """Oldest first, after the given one; null means from now on. `last` is where to go on later from."""
         most = bounded(limit)
         numbered("event", after=after)
         names = tuple(chosen(kind, EventKind, "kind of event").value for kind in kinds or ())
@@ -54,30 +79,47 @@ class Decided(Base):
             if agent is not None:
                 find(store, agent)
             if after is None:
-                return listing([], store.events_until(now))
+                return {**listing([]), "last": store.events_until(now)}
             found = store.events(after=after, agent=agent, kinds=names, limit=most)
-            return listing(map(event_row, found), found[-1].id if found else after or None)
+            last = found[-1].id if found else after
+            # Several may share an id, and are given together: a full page says nothing of what is behind it.
+            more = bool(found) and bool(store.events(after=last, agent=agent, kinds=names, limit=1))
+            return {**listing(map(event_row, found), last if more else None), "last": last}
 
         return await self.access.read(read)
 
 
-def _decisions(store: Store, agent: str | None, verdict: VerdictKind | None, before: int | None, limit: int) -> Row:
+def _decisions(
+    store: Store,
+    agent: str | None,
+    sought: Sought,
+    within: Sequence[datetime | None],
+    before: int | None,
+    limit: int,
+) -> Row:
     if agent is not None:
         find(store, agent)
-    found: list[Row] = []
-    cursor, looked_at = before or NEWEST, 0
-    while len(found) < limit and looked_at < MOST_LOOKED_AT:
-        page = store.events(before=cursor, agent=agent, kinds=DECIDED, limit=_PAGE if verdict else limit)
-        if not page:
-            return listing(found)
-        for event in page:
-            cursor, looked_at = event.id, looked_at + 1
-            row = _row(store, event)
-            if verdict is None or row["verdict"] == verdict:
-                found.append(row)
-            if len(found) == limit:
-                break
-    return listing(found, cursor)
+    since, until = within
+    after = 0 if since is None else store.events_until(since - timedelta.resolution)
+    end = before or NEWEST
+    if until is not None:
+        end = min(end, store.events_until(until) + 1)
+    if sought == Sought():
+        page = store.events(after=after, before=end, agent=agent, kinds=DECIDED, limit=limit)
+        return listing([_row(store, event) for event in page], page[-1].id if len(page) == limit else None)
+    found = store.find_decided(sought, agent=agent, after=after, before=end, limit=limit)
+    rows = [row for event in found.rows if _is_sought(row := _row(store, event), sought)]
+    return listing(rows, found.next)
+
+
+def _is_sought(row: Row, sought: Sought) -> bool:
+    """What joined another wake has no verdict of its own to be found by, and is told as it stands now."""
+    said = [str(row[name] or "").lower() for name in ("reason", "from", "agent")]
+    return (
+        sought.verdict in (None, row["verdict"])
+        and sought.guard in (None, row["guard"])
+        and (sought.text is None or any(sought.text.lower() in each for each in said))
+    )
 
 
 def _row(store: Store, event: Event) -> Row:

@@ -12,9 +12,11 @@ from datetime import datetime
 
 from wakeful.control.base import Base, Target, find
 from wakeful.control.callers import Caller
+from wakeful.control.hooks import hook_sources
 from wakeful.control.rows import Row, pause_row, run_row
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.items import TERMINAL
+from wakeful.core.peers import PEER_TODO
 from wakeful.core.wakes import FLEET, ONE_OFF, Pause, agent_scope
 from wakeful.core.wording import quoted, readable
 from wakeful.fleet import values
@@ -28,12 +30,13 @@ _MOST_OPEN = 10_000
 
 class Holding(Base):
     async def pause(self, caller: Caller, *, reason: str = "", duration: str | None = None, now: bool = False) -> Row:
+        """Nothing begins any more, by any path; `now` also ends what runs."""
         return await self._pause(caller, None, reason, duration, now)
 
     async def pause_agent(
         self, caller: Caller, *, agent: str, reason: str = "", duration: str | None = None, now: bool = False
     ) -> Row:
-        """`source:NAME` holds what comes from that source, of all agents."""
+        """Nothing of that agent begins. `source:NAME` holds what comes from that source, of all agents."""
         target = await self.access.read(lambda store: _whom(store, agent))
         return await self._pause(caller, target, reason, duration, now)
 
@@ -80,10 +83,11 @@ class Holding(Base):
         await self._until(ended, self.patience)
 
     async def resume(self, caller: Caller, *, owner: str | None = None) -> Row:
+        """Lifts the pauses of the fleet, or those of one owner."""
         return await self._resume(caller, None, owner)
 
     async def resume_agent(self, caller: Caller, *, agent: str, owner: str | None = None) -> Row:
-        """Also lifts what the agent brought on itself: quarantine, a burst, a used-up quota."""
+        """Lifts the pauses of an agent, also what it brought on itself: quarantine, a burst, a used-up quota."""
         target = await self.access.read(lambda store: _whom(store, agent))
         return await self._resume(caller, target, owner)
 
@@ -136,7 +140,8 @@ def _whom(store: Store, name: str) -> Target:
     """An agent, or a source, which has no agents of its own."""
     if not name.startswith(SOURCE):
         return find(store, name)
-    known = {row.source for row in store.sources()} | {source for source, _ in store.mirrored_sources()}
+    mirrored = {source for source, _ in store.mirrored_sources()}
+    known = {PEER_TODO} | {row.source for row in store.sources()} | mirrored | hook_sources(store)
     if name.removeprefix(SOURCE) not in known:
         told = ", ".join(sorted(f"{SOURCE}{source}" for source in known)) or "none yet"
         raise Unknown(f"no source is called {quoted(name)}; known are {told}")

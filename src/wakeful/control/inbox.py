@@ -20,8 +20,10 @@ from wakeful.control.rows import Row, listing
 from wakeful.core.codec import write_time
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.items import Item, Kind, MessageType, read_priority
-from wakeful.core.moments import read_end
+from wakeful.core.moments import read_end, read_instant
 from wakeful.store.protocol import Store, StuckRow
+
+_MOST_STUCK = 10_000
 
 
 class Inbox(Base):
@@ -39,7 +41,8 @@ class Inbox(Base):
         before: int | None = None,
         limit: int = 100,
     ) -> Row:
-        """Oldest first; with `before`, the newest ones before it, newest first. `priority` is the least one."""
+        """The agent's messages. Oldest first; with `before`, the newest ones before it, newest first. `priority` is the
+        least one."""
         most, now = bounded(limit), self.clock()
         numbered("message", after=after)
         for name, number in (("thread", thread), ("before", before)):
@@ -68,14 +71,14 @@ class Inbox(Base):
         return await self.access.read(read)
 
     async def mark_read(self, caller: Caller, *, agent: str, messages: list[int]) -> Row:
-        """These need no run any more."""
+        """These messages need no run any more."""
         now = self.clock()
         _, ids = await self.access.read(lambda store: _named(store, caller, agent, messages))
         changed = await self.access.write(lambda store: store.mark_read(ids, caller.name, now))
         return await self.access.read(lambda store: _changed(store, ids, changed, now))
 
     async def snooze(self, caller: Caller, *, agent: str, messages: list[int], until: str) -> Row:
-        """Out of sight until then; they ring when it comes."""
+        """Puts messages out of sight until then; they ring when it comes."""
         now = self.clock()
         target, ids = await self.access.read(lambda store: _named(store, caller, agent, messages))
         moment = read_end(until, now, ZoneInfo(target.first.agent.timezone))
@@ -83,17 +86,20 @@ class Inbox(Base):
         told = await self.access.read(lambda store: _changed(store, ids, changed, now))
         return {**told, "until": write_time(moment)}
 
-    async def stuck(self, caller: Caller, *, agent: str | None = None, limit: int = 100) -> Row:
+    async def stuck(self, caller: Caller, *, agent: str | None = None, after: str = "", limit: int = 100) -> Row:
         """What was put before runs that ended, and is still there, the longest first."""
-        most, now = bounded(limit), self.clock()
+        most, now, behind = bounded(limit), self.clock(), _read_place(after)
 
         def read(store: Store) -> Row:
             names: Iterable[str | None] = [None] if agent is None else find(store, agent).names
-            found = [row for name in names for row in store.stuck(agent=name, limit=most + 1)]
-            rows = sorted(found, key=lambda row: (row.first_shown_at, row.item.id))
+            # There are few, unless something is very wrong; then the first are as good as any.
+            looked_at = most + 1 if behind is None else _MOST_STUCK
+            found = [row for name in names for row in store.stuck(agent=name, limit=looked_at)]
+            rows = [row for row in sorted(found, key=_place) if behind is None or _place(row) > behind]
             told = message_rows(store, [row.item for row in rows[:most]], now)
             listed = [{**row, **_stuck_row(stuck)} for row, stuck in zip(told, rows, strict=False)]
-            return {**listing(listed), "more": len(rows) > most}
+            more = len(rows) > most
+            return {**listing(listed, _written_place(rows[most - 1]) if more else None), "more": more}
 
         return await self.access.read(read)
 
@@ -116,6 +122,23 @@ def _changed(store: Store, ids: list[int], changed: list[int], now: datetime) ->
     return {"changed": sorted(changed), **listing(message_rows(store, after, now))}
 
 
+def _place(row: StuckRow) -> tuple[datetime, int]:
+    return row.first_shown_at, row.item.id
+
+
+def _written_place(row: StuckRow) -> str:
+    return f"{write_time(row.first_shown_at)}/{row.item.id}"
+
+
+def _read_place(after: str) -> tuple[datetime, int] | None:
+    if not after:
+        return None
+    instant, _, id = after.partition("/")
+    if not id.isascii() or not id.isdigit() or len(id) > 19:
+        raise Mistake("expected where a page ended as after", "write the `next` of the page before, or leave it out")
+    return read_instant(instant), int(id)
+
+
 def _stuck_row(row: StuckRow) -> Row:
     return {
         "since": write_time(row.first_shown_at),
@@ -128,7 +151,7 @@ def _stuck_row(row: StuckRow) -> Row:
 
 def _advice(item: Item) -> str:
     later = f"snooze it: wakeful inbox {item.agent} --snooze {item.id} --until 2h"
-    if item.source is None:
+    if item.external_id is None:
         return f"mark it read: wakeful inbox {item.agent} --read {item.id}; or {later}"
     if item.source == FOLDER:
         return f"remove or change the file {item.external_id or item.subject}; or {later}"

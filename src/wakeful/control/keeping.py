@@ -15,14 +15,19 @@ from wakeful.core.wording import readable
 class Keeping(Base):
     async def reload(self, caller: Caller) -> Row:
         """The fleet file, read again now."""
-        return dict(await self._engine().reload())
+        answer = dict(await self._engine().reload())
+        await self.acted(caller, "reload")
+        return answer
 
     async def stop(self, caller: Caller, *, drain: bool = False) -> Row:
-        """Runs go on under their guardians; with `drain` the engine waits for them first."""
-        self._engine().leave(drain=drain)
+        """The engine leaves. Runs go on under their guardians; with `drain` it waits for them first."""
+        engine = self._engine()
+        await self.acted(caller, "stop", drain=drain)
+        engine.leave(drain=drain)
         return {"stopping": True, "drain": drain}
 
     async def backup(self, caller: Caller, *, path: str) -> Row:
+        """A copy of the store, while it is in use."""
         target = Path(readable(path, "the path"))
         if not target.is_absolute():
             raise Mistake(f"expected a whole path, found {path}", "begin it with /")
@@ -33,6 +38,7 @@ class Keeping(Base):
         store = await self.access.read(lambda store: store)
         # A copy may take long and holds nobody up; here it would hold up the whole loop.
         await asyncio.to_thread(store.backup, target)
+        await self.acted(caller, "backup", path=str(target))
         return {"path": str(target), "bytes": target.stat().st_size}
 
     def _engine(self) -> Beside:

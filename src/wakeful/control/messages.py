@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from wakeful.control.rows import Row, chain_row, message_row
+from wakeful.core.codec import write_time
 from wakeful.core.errors import Mistake
-from wakeful.core.items import Item
+from wakeful.core.items import Item, NewItem
 from wakeful.core.wording import readable
 from wakeful.store.protocol import Store
 
@@ -45,6 +46,33 @@ def message_rows(store: Store, items: Sequence[Item], now: datetime) -> list[Row
     shown = store.shown_in([item.id for item in items]) if items else {}
     chains = _chains(store, {item.by_run for item in items if item.by_run is not None})
     return [message_row(item, now, shown.get(item.id), chains.get(item.by_run or 0)) for item in items]
+
+
+def sent_message(item: NewItem, id: int, now: datetime) -> Row:
+    """Of a message that was recorded just now and rings for nobody, the same without looking at it again."""
+    return {
+        "id": id,
+        "from": item.sender,
+        "to": item.agent,
+        "subject": item.subject,
+        "body": item.body,
+        "type": item.type.value,
+        "priority": item.priority.value,
+        "origin": item.origin.value,
+        "state": "open",
+        "shown_in": None,
+        "created_at": write_time(now),
+        "metadata": json.loads(item.metadata),
+        "reply_to": None,
+        "thread": id,
+        "run_id": None,
+        "chain": None,
+        "snoozed_until": None,
+        "unread": True,
+        "unanswered": 0,
+        "source": item.source,
+        "closed_at": None,
+    }
 
 
 def _chains(store: Store, runs: Iterable[int]) -> dict[int, Row]:

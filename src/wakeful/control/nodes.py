@@ -10,7 +10,8 @@ from wakeful.store.protocol import Store
 
 class Nodes(Base):
     async def nodes(self, caller: Caller) -> Row:
-        """By name; there are as many as there ever were data folders, and so few that they fit on one page."""
+        """The engines on this store, by name. There are as many as there ever were data folders, and so few that they
+        fit on one page."""
         return listing(await self.access.read(self._node_rows))
 
     def _node_rows(self, store: Store) -> list[Row]:

@@ -20,6 +20,8 @@ class Operation:
     path: str
     # Whether an agent may ask it too; of what belongs to one agent it then sees its own.
     by_runs: bool = False
+    # Whether an agent may ask it of itself alone.
+    own: bool = False
 
 
 # What is asked most stands first: HTTP looks for a path in this order.
@@ -30,6 +32,7 @@ OPERATIONS: dict[str, Operation] = {
     # Before those with a number in their place.
     "count_tasks": Operation("GET", "/v1/tasks/counts"),
     "keyed_task": Operation("GET", "/v1/tasks/keyed", by_runs=True),
+    "claim_task": Operation("POST", "/v1/tasks/claim", by_runs=True),
     "change_tasks": Operation("POST", "/v1/tasks/change"),
     "task": Operation("GET", "/v1/tasks/{task}", by_runs=True),
     "cancel_task": Operation("POST", "/v1/tasks/{task}/cancel", by_runs=True),
@@ -48,15 +51,15 @@ OPERATIONS: dict[str, Operation] = {
     "tick": Operation("POST", "/v1/agents/{agent}/tick"),
     "wake": Operation("POST", "/v1/agents/{agent}/wake", by_runs=True),
     "send": Operation("POST", "/v1/agents/{agent}/messages", by_runs=True),
-    "inbox": Operation("GET", "/v1/agents/{agent}/inbox", by_runs=True),
-    "mark_read": Operation("POST", "/v1/agents/{agent}/inbox/read", by_runs=True),
-    "snooze": Operation("POST", "/v1/agents/{agent}/inbox/snooze", by_runs=True),
+    "inbox": Operation("GET", "/v1/agents/{agent}/inbox", by_runs=True, own=True),
+    "mark_read": Operation("POST", "/v1/agents/{agent}/inbox/read", by_runs=True, own=True),
+    "snooze": Operation("POST", "/v1/agents/{agent}/inbox/snooze", by_runs=True, own=True),
     "at": Operation("POST", "/v1/agents/{agent}/at"),
-    "why": Operation("GET", "/v1/agents/{agent}/why", by_runs=True),
-    "forecast": Operation("GET", "/v1/agents/{agent}/forecast", by_runs=True),
+    "why": Operation("GET", "/v1/agents/{agent}/why", by_runs=True, own=True),
+    "forecast": Operation("GET", "/v1/agents/{agent}/forecast", by_runs=True, own=True),
     "settings": Operation("GET", "/v1/agents/{agent}/settings"),
     "set": Operation("PATCH", "/v1/agents/{agent}/settings"),
-    "wake_stats": Operation("GET", "/v1/agents/{agent}/wake-stats", by_runs=True),
+    "wake_stats": Operation("GET", "/v1/agents/{agent}/wake-stats", by_runs=True, own=True),
     "pause_agent": Operation("POST", "/v1/agents/{agent}/pause"),
     "resume_agent": Operation("POST", "/v1/agents/{agent}/resume"),
     "pause": Operation("POST", "/v1/pause"),
@@ -66,6 +69,8 @@ OPERATIONS: dict[str, Operation] = {
     "kill": Operation("POST", "/v1/runs/{run}/kill"),
     "blame": Operation("GET", "/v1/runs/{run}/blame"),
     "output": Operation("GET", "/v1/runs/{run}/output"),
+    "timeline": Operation("GET", "/v1/timeline"),
+    "costs": Operation("GET", "/v1/costs"),
     "stuck": Operation("GET", "/v1/stuck"),
     "decisions": Operation("GET", "/v1/decisions"),
     "decision": Operation("GET", "/v1/decisions/{wake}"),

@@ -13,7 +13,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from wakeful.control.ahead import AT, Ahead, next_beat, one_offs
-from wakeful.control.base import NEWEST, Base, Target, chosen, find, find_one, must_be_own
+from wakeful.control.base import NEWEST, Base, Target, chosen, find, find_at_work, find_one, must_be_own
 from wakeful.control.callers import Caller
 from wakeful.control.decided import last_decision
 from wakeful.control.rows import CHECK, Row, expected_row, listing, numbers_of, opinion_row, time_or_none
@@ -62,13 +62,14 @@ class Opinions(Base):
     async def why(
         self, caller: Caller, *, agent: str, cause: str = "timer", at: str | None = None, sender: str | None = None
     ) -> Row:
-        """Of a wake by a peer `sender` says which: what two have used up between them holds nobody else."""
+        """Why the agent runs or does not: what each guard says. Of a wake by a peer `sender` says which: what two have
+        used up between them holds nobody else."""
         asked, now = chosen(cause, Cause, "cause"), self.clock()
         if sender is not None and asked is not Cause.peer:
             raise Mistake(f"a wake by {asked} has no sender that any guard asks for", "name one with the cause peer")
         if sender is not None:
             await self.access.read(lambda store: find(store, sender))
-        target = await self.access.read(lambda store: find(store, agent))
+        target = await self.access.read(lambda store: find_at_work(store, agent))
         must_be_own(caller, target, "the reasons")
         moment = now if at is None else read_moment(at, now, ZoneInfo(target.first.agent.timezone), past=True)
         if moment > now:
@@ -103,6 +104,7 @@ class Opinions(Base):
     async def forecast(
         self, caller: Caller, *, agent: str, n: int = 10, outcome: str = "done", run_length: str = "0s"
     ) -> Row:
+        """Its next beats, if every run ends like that and takes so long."""
         now = self.clock()
         ending = chosen(outcome, Outcome, "outcome")
         length = values.duration_or_zero(run_length.strip())

@@ -39,7 +39,7 @@ class Queue(Base):
         before: int | None = None,
         limit: int = 100,
     ) -> Row:
-        """Oldest first; with `before`, the newest ones before it, newest first."""
+        """The queue. Oldest first; with `before`, the newest ones before it, newest first."""
         wanted = asked_for(role, state, tag, causal_key, source, priority, text)
         return await self._listed(caller, agent, wanted, after, before, limit)
 
@@ -115,6 +115,7 @@ class Queue(Base):
         return {"counts": counts, "total": sum(counts.values())}
 
     async def task(self, caller: Caller, *, task: int) -> Row:
+        """One task whole: its attempts, what it depends on, its steps, and why it waits."""
         return await self.access.read(lambda store: self._told(store, caller, seen_task(store, caller, task)))
 
     async def keyed_task(self, caller: Caller, *, message_id: str) -> Row:

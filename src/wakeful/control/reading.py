@@ -6,11 +6,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from wakeful.control.ahead import next_beat, one_offs
-from wakeful.control.base import NEWEST, bounded, find, find_one, numbered
+from wakeful.control.base import LONGEST_LIST, NEWEST, bounded, chosen, find, find_one, must_not_be_more, numbered
 from wakeful.control.callers import Caller, Forbidden
+from wakeful.control.doing import doing
 from wakeful.control.nodes import Nodes
 from wakeful.control.output import Read, in_file, read_output, read_text
 from wakeful.control.rows import (
@@ -23,17 +26,20 @@ from wakeful.control.rows import (
     run_row,
     source_row,
     time_or_none,
-    waiting_row,
     whole_agent_row,
 )
-from wakeful.control.spending import fleet_spent, spent_today
+from wakeful.control.run_rows import whole_run
+from wakeful.control.spending import fleet_spent, spent_today, used_today
 from wakeful.core.agents import Fleet, Limits
 from wakeful.core.errors import Mistake, Unknown
-from wakeful.core.wakes import POOLS, Pause, Pool
+from wakeful.core.runs import Outcome
+from wakeful.core.wakes import POOLS, Cause, Pause, Pool
 from wakeful.fleet.watch import FleetFile
-from wakeful.store.protocol import AgentRow, RunRow, SourceRow, Store
+from wakeful.store.protocol import AgentRow, Found, RunRow, SourceRow, Store
 
 _PAGE = 500
+# How many agents are told unless more are asked for, and how many may be named.
+_EACH, MOST_NAMED = 100, 500
 # So many agents are told before others are served.
 _AT_ONCE = 100
 _MOST_OPEN = 10_000
@@ -93,29 +99,44 @@ class Reading(Nodes):
         fleet = self._fleet_file.fleet
         return fleet.title if fleet else "", [str(diagnostic) for diagnostic in self._fleet_file.diagnostics]
 
-    async def agents(self, caller: Caller, *, after: str = "", limit: int = 100) -> Row:
-        most, now = bounded(limit), self.clock()
-        rows = await self.access.read(lambda store: store.overview(after=after, limit=most + 1, now=now))
-        sources = await self.access.read(_sources)
-        asked = await self.access.read(one_offs)
-        ends = await self.access.read(lambda store: _ends(store, rows))
+    async def agents(
+        self, caller: Caller, *, names: list[str] | None = None, after: str = "", limit: int | None = None
+    ) -> Row:
+        """The agents by name, each with where it stands, what it is doing and what it has used today. With `names` only
+        these, and those behind these addresses; who is unknown is left out."""
+        unless_said = _EACH if names is None else LONGEST_LIST
+        most, now = bounded(unless_said if limit is None else limit), self.clock()
+        must_not_be_more("names", names, MOST_NAMED)
+        rows = await self.access.read(lambda store: store.overview(names=names, after=after, limit=most + 1, now=now))
         more = rows[most - 1].agent.name if len(rows) > most else None
+        rows = rows[:most]
+        beside = await self._read_beside(rows, now)
         told = []
-        for number, row in enumerate(rows[:most], 1):
-            told.append({**agent_row(row, now, sources), **_beside(row, asked, ends, now)})
+        for number, row in enumerate(rows, 1):
+            told.append({**agent_row(row, now, beside.sources), **beside.row(row, now)})
             if not number % _AT_ONCE:
                 await asyncio.sleep(0)
         return listing(told, more)
 
+    async def _read_beside(self, rows: Sequence[AgentRow], now: datetime) -> Details:
+        """A few reads, however many agents there are."""
+        alone = rows[0] if len(rows) == 1 else None
+        sources = await self.access.read(_sources)
+        asked = await self.access.read(lambda store: _asked_of(store, alone) if alone else one_offs(store))
+        ends = await self.access.read(lambda store: _ends(store, rows))
+        today = await self.access.read(lambda store: used_today(store, rows, now))
+        nodes = await self.access.read(lambda store: len(store.nodes(now))) if self.shared else 0
+        here = self.node if nodes == 1 else None
+        return Details(sources=sources, asked=asked, ends=ends, today=today, places=self.shared, here=here)
+
     async def agent(self, caller: Caller, *, agent: str) -> Row:
+        """One agent: where it stands, what holds it, its day, and what it spent."""
         now = self.clock()
         row = await self.access.read(lambda store: find_one(store, agent, now))
-        sources = await self.access.read(_sources)
-        asked = await self.access.read(lambda store: _asked_of(store, row))
-        ends = await self.access.read(lambda store: _ends(store, [row]))
+        beside = await self._read_beside([row], now)
         spent = await self.access.read(lambda store: spent_today(store, row, now))
         elsewhere = self.shared and row.run is not None and row.run.node not in (None, self.node)
-        told = {**whole_agent_row(row, now, sources), **_beside(row, asked, ends, now)}
+        told = {**whole_agent_row(row, now, beside.sources), **beside.row(row, now)}
         return {**told, "spent": spent, "elsewhere": elsewhere, "shared": self.shared}
 
     # ---- runs
@@ -126,30 +147,37 @@ class Reading(Nodes):
         *,
         agent: str | None = None,
         open: bool | None = None,
+        outcome: str | None = None,
+        cause: str | None = None,
         before: int | None = None,
         limit: int = 50,
     ) -> Row:
-        """Newest first."""
-        most = bounded(limit)
+        """Newest first. Of a search by outcome or cause a page may be short, or empty, and not be the last: it looks
+        at a part of the past, and `next` is where it goes on."""
+        most, cursor = bounded(limit), before or NEWEST
         numbered("run", before=before or None)
+        ended = None if outcome is None else chosen(outcome, Outcome, "outcome").value
+        begun = None if cause is None else chosen(cause, Cause, "cause").value
+        like: dict[str, Any] = {"open": open, "before": cursor, "limit": most + 1}
 
-        def read(store: Store) -> list[RunRow]:
+        def read(store: Store) -> Row:
             names = [row.agent.name for row in find(store, agent).agents] if agent is not None else [None]
-            cursor = before or NEWEST
-            found = [row for name in names for row in store.runs(agent=name, open=open, before=cursor, limit=most + 1)]
-            return sorted(found, key=lambda row: -row.id)
+            if ended is None and begun is None:
+                rows = [row for name in names for row in store.runs(agent=name, **like)]
+                return _run_page(rows, most, None)
+            found = [store.find_runs(agent=name, outcome=ended, cause=begun, **like) for name in names]
+            return _run_page([row for each in found for row in each.rows], most, _further(found, most))
 
-        rows = await self.access.read(read)
-        return listing(map(run_row, rows[:most]), rows[most - 1].id if len(rows) > most else None)
+        return await self.access.read(read)
 
     async def show_run(self, caller: Caller, *, run: int) -> Row:
+        """One run, with the wake that led to it, what it was told and shown, its tasks and its steps."""
+
         def read(store: Store) -> Row:
             row = _run(store, run)
             if not caller.is_operator and row.agent != caller.name:
                 raise Forbidden(f"{caller.name} may see runs of {caller.name}, not of {row.agent}")
-            wake = store.wake(row.wake)
-            asked = {**waiting_row(wake), "from": wake.wake.sender, "reason_given": wake.wake.reason} if wake else None
-            return {**run_row(row), "wake": asked}
+            return whole_run(store, row)
 
         told = await self.access.read(read)
         kept = self._kept(run, told["node"], "briefing")
@@ -183,6 +211,18 @@ def _run(store: Store, run: int) -> RunRow:
     return row
 
 
+def _run_page(rows: list[RunRow], most: int, further: int | None) -> Row:
+    """`further` is how far down they are all of them; None to the end."""
+    newest = [row for row in sorted(rows, key=lambda row: -row.id) if further is None or row.id >= further]
+    return listing(map(run_row, newest[:most]), newest[most - 1].id if len(newest) > most else further)
+
+
+def _further(found: Sequence[Found[RunRow]], most: int) -> int | None:
+    """Where the first of several searches stopped looking; a full page goes on from its own last."""
+    stops = [each.next for each in found if each.next is not None and len(each.rows) <= most]
+    return max(stops, default=None)
+
+
 def _sources(store: Store) -> dict[str, list[SourceRow]]:
     """By agent."""
     found: dict[str, list[SourceRow]] = {}
@@ -203,13 +243,34 @@ def _ends(store: Store, rows: Sequence[AgentRow]) -> dict[str, RunRow]:
     return {run.agent: run for run in reversed(newest) if run.ended_at and run.ended_at == ended.get(run.agent)}
 
 
-def _beside(row: AgentRow, asked: Mapping[str, Sequence[datetime]], ends: Mapping[str, RunRow], now: datetime) -> Row:
-    """What the row of an agent alone does not tell: its next beat, and why its last run ended as it did."""
-    standing, run = row.standing, ends.get(row.agent.name)
-    beat = next_beat(row, asked, now)
-    last = {"outcome": standing.last_outcome, "ended_at": time_or_none(standing.last_ended_at)}
-    why = {"run": run.id if run else None, "reason": run.reason if run else ""}
-    return {"last": {**last, **why}, "next_beat": beat.row() if beat else None}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """What the rows of agents alone do not tell, of a page of them."""
+
+    sources: Mapping[str, Sequence[SourceRow]]
+    # Beats that were asked for, by agent or address.
+    asked: Mapping[str, Sequence[datetime]]
+    ends: Mapping[str, RunRow]
+    today: Mapping[str, Row]
+    # Whether it is worth saying where an agent runs, and where that goes without saying.
+    places: bool
+    here: str | None
+
+    def row(self, row: AgentRow, now: datetime) -> Row:
+        """Its next beat, why its last run ended as it did, what it is doing, and what it has used today."""
+        standing, run = row.standing, self.ends.get(row.agent.name)
+        beat = next_beat(row, self.asked, now)
+        last = {"outcome": standing.last_outcome, "ended_at": time_or_none(standing.last_ended_at)}
+        # Of one that was not looked for nothing is told, least of all that there is none.
+        none = {"run": None, "reason": ""} if standing.last_outcome is None else {}
+        why = {"run": run.id, "reason": run.reason} if run else none
+        node = row.run.node if row.run and self.places and row.run.node != self.here else None
+        return {
+            "last": {**last, **why},
+            "next_beat": beat.row() if beat else None,
+            "doing": doing(row, beat, now, node),
+            "today": self.today[row.agent.name],
+        }
 
 
 # ---- the status
@@ -229,7 +290,7 @@ def _fleet(store: Store, counts: Counter[str], limits: Limits | Fleet, now: date
             "agents": sum(counts.values()),
             "sessions": {"taken": taken[Pool.sessions], "of": limits.sessions},
             "workers": {"taken": taken[Pool.workers], "of": limits.workers},
-            "spent": fleet_spent(store, limits, now) if isinstance(limits, Limits) else None,
+            "spent": fleet_spent(store, limits if isinstance(limits, Limits) else Limits(), now),
         },
         "pauses": [],
         "counts": {state: counts[state] for state in STATES},

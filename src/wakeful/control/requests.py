@@ -6,7 +6,7 @@ Laws:
 - A refused wake is an answer, not an error: guard, numbers, when it may be asked again, and what to do instead.
 - Without an engine beside us a wake is recorded undecided, and decided by whoever is up, or comes up next. Where other
   nodes are up their word is waited for, for a moment.
-- The same key finds what it asked for before; it never asks twice.
+- The same key finds what it asked for before; it never asks twice. Asked for something else it is a conflict.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from wakeful.control.base import NEWEST, Base, Target, find
-from wakeful.control.callers import Caller, Claim, leave_to_others
+from wakeful.control.base import NEWEST, Base, Target
+from wakeful.control.callers import OPERATOR, Caller, Claim, leave_to_others
 from wakeful.control.decided import last_event
+from wakeful.control.noting import note_act
 from wakeful.control.rows import Row, decision_row, numbers_of, time_or_none, verdict_of
 from wakeful.control.seeing import keys_of
 from wakeful.core.admission import admit
 from wakeful.core.codec import write_time
+from wakeful.core.errors import Conflict
 from wakeful.core.items import Kind, NewItem, Origin
-from wakeful.core.tasks import read_key, scoped_key
+from wakeful.core.tasks import read_key, scoped_key, spoken_key
 from wakeful.core.wakes import Verdict, VerdictKind, Wake, defer
 from wakeful.store.protocol import Store
 
@@ -33,6 +35,8 @@ NO_NODE = "no node is up: recorded, decided when one starts"
 # How far back a wake is looked for by its key or its message.
 MOST_LOOKED_AT = 200
 MOST_NAMED = 5
+# How the source of a wake begins that was asked for under a key of its caller's.
+KEYED = "key:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +66,17 @@ class Requests(Base):
 
     async def _wake_key(self, caller: Caller, key: str | None) -> str | None:
         known = await self._key(caller, key)
-        return None if known is None else f"key:{known}"
+        return None if known is None else f"{KEYED}{known}"
 
-    async def _asked(self, wake: Wake | None, item: NewItem | None, now: datetime) -> Answer:
-        """Records, then decides; or, without an engine, leaves it to the one that starts next."""
+    async def _asked(self, wake: Wake | None, item: NewItem | None, now: datetime, act: str | None = None) -> Answer:
+        """Records, then decides; or, without an engine, leaves it to the one that starts next. `act` is what the
+        operator does where neither the item nor its wake is in the operator's name."""
         agent = wake.agent if wake else item.agent if item else None
-        target = await self.access.read(lambda store: find(store, agent or ""))
-        put = await self._written(lambda store, claim: self._put(store, claim, wake, item, now, target))
+        target = await self._whom(agent or "")
+        put = await self._written(lambda store, claim: self._put(store, claim, wake, item, now, target, act))
         if put.before is not None:
             before = put.before
-            return await self.access.read(lambda store: _told_before(store, before, None))
+            return await self.access.read(lambda store: told_before(store, before, None))
         return await self._heard(put) if put.left and self.shared else put
 
     async def _written(self, put: Callable[[Store, Claim], Answer]) -> Answer:
@@ -88,12 +93,15 @@ class Requests(Base):
         item: NewItem | None,
         now: datetime,
         target: Target | None = None,
+        act: str | None = None,
     ) -> Answer:
         id = None
-        if item is None and wake is not None and wake.source is not None:
-            before = store.keyed_wake(wake.agent or "", wake.subject.value, wake.source)
+        if wake is not None and wake.source is not None and wake.source.startswith(KEYED):
+            before = store.keyed_wake(wake.subject.value, wake.source)
             if before is not None:
-                return Answer(before=before)
+                must_be_same(before, wake, beside=item is not None)
+                if item is None:
+                    return Answer(before=before.id)
         if item is not None:
             recorded = store.record([item], now)[0]
             id = recorded.id
@@ -101,6 +109,9 @@ class Requests(Base):
                 return _answer_before(store, id, target)
             if wake is not None:
                 wake = replace(wake, task=id) if item.kind is Kind.task else replace(wake, item=id)
+            # Of what rings in the operator's name the wake tells.
+            if act is not None or (wake is None and item.origin is Origin.operator):
+                note_act(store, OPERATOR, act or "send", now, agent=item.agent, item=id)
         if wake is None:
             return Answer(item=id)
         if self.beside is None or self.beside.leaving:
@@ -145,7 +156,7 @@ def _decided(store: Store, put: Answer) -> Answer | None:
         row = store.wake(row.joined)
     if row is None or (row.state == "waiting" and not row.guard):
         return None
-    told = _told_before(store, row.wake.id, put.item)
+    told = told_before(store, row.wake.id, put.item)
     joined = None if row.wake.id == put.wake else row.wake.id
     return replace(told, wake=put.wake, joined=joined, duplicate=False)
 
@@ -157,11 +168,19 @@ def _answer_before(store: Store, item: int, target: Target | None) -> Answer:
     """What came of the same request when it came first; a message that does not ring had no wake."""
     for row in store.wakes(agent=target.name if target else None, before=NEWEST, limit=MOST_LOOKED_AT):
         if item in (row.wake.item, row.wake.task):
-            return _told_before(store, row.wake.id, item)
+            return told_before(store, row.wake.id, item)
     return Answer(item=item, duplicate=True)
 
 
-def _told_before(store: Store, wake: int, item: int | None) -> Answer:
+def must_be_same(before: Wake, wake: Wake, *, beside: bool = False) -> None:
+    """The same key is the same request: of whom, why, for when, and with a message `beside` it or without."""
+    asked = (before.agent, before.reason, before.slot, before.item is not None)
+    if asked != (wake.agent, wake.reason, wake.slot, beside):
+        key = spoken_key((wake.source or "").removeprefix(KEYED))
+        raise Conflict(f"the key {key!r} was used before for something else, wake {before.id}")
+
+
+def told_before(store: Store, wake: int, item: int | None) -> Answer:
     row = store.wake(wake)
     event = last_event(store, row) if row else None
     known, verdict = decision_row(row, event), replace(verdict_of(row, event), until=row.retry_at if row else None)

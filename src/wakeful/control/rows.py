@@ -17,7 +17,7 @@ from wakeful.core.durations import format_duration
 from wakeful.core.events import Event
 from wakeful.core.forecast import Expected
 from wakeful.core.items import Item, State
-from wakeful.core.lifecycle import resolve
+from wakeful.core.lifecycle import SINGLE, Lifecycle, resolve
 from wakeful.core.standing import Spend
 from wakeful.core.wakes import Pause, Verdict, VerdictKind, Wake
 from wakeful.store.protocol import AgentRow, NodeRow, RunRow, SourceRow, WakeRow
@@ -110,6 +110,7 @@ def agent_row(row: AgentRow, now: datetime, sources: Mapping[str, Sequence[Sourc
         "run_started_at": write_time(run.started_at or run.admitted_at) if run else None,
         "wall_clock": agent.wall_clock(run.subject).total_seconds() if run else None,
         "sources": [source_row(each) for name in names for each in sources.get(name, ())],
+        "day": day_row(agent.lifecycle),
     }
 
 
@@ -136,6 +137,13 @@ def whole_agent_row(row: AgentRow, now: datetime, sources: Mapping[str, Sequence
             for state in agent.lifecycle.states
         ],
     }
+
+
+def day_row(lifecycle: Lifecycle) -> list[Row]:
+    """The states of its day in their order; an agent that only ever beats has none."""
+    if lifecycle == SINGLE:
+        return []
+    return [{"state": state.name, "kind": state.kind.value, "repeat": state.repeat} for state in lifecycle.states]
 
 
 def cadence_in_words(agent: Agent) -> str | None:

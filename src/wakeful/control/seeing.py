@@ -13,6 +13,7 @@ from wakeful.control.base import Target, find, storable
 from wakeful.control.callers import Caller
 from wakeful.core.errors import Unknown
 from wakeful.core.items import Item, Kind, Origin
+from wakeful.core.wakes import Subject
 from wakeful.store.protocol import Store
 
 
@@ -55,7 +56,8 @@ def keys_of(store: Store, caller: Caller) -> str:
     if caller.run is None:
         return caller.name
     row, agent = store.run(caller.run), store.agent(caller.name)
-    items = [store.item(task) for task in row.tasks] if row is not None else []
+    about = row.tasks if row is not None and row.subject is Subject.task else ()
+    items = [store.item(task) for task in about]
     roles = {None if item is None else item.role for item in items}
     role = roles.pop() if len(roles) == 1 else None
     return f"role {role}" if role is not None else agent.address if agent is not None else caller.name

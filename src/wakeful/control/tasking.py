@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from wakeful.control.callers import Caller, Forbidden
+from wakeful.control.noting import note_act
 from wakeful.control.requests import Requests, origin_of, reply
 from wakeful.control.rows import Row, listing
 from wakeful.control.seeing import found_task, keys_of, seen_task
@@ -21,7 +22,7 @@ from wakeful.control.task_rows import added_task, whole_task
 from wakeful.core.durations import read_duration
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.items import Kind, NewItem, Origin, Priority, State
-from wakeful.core.tasks import Sender, read_task
+from wakeful.core.tasks import Sender, read_key, read_task
 from wakeful.core.wakes import ONE_OFF, Cause, Subject, Wake
 from wakeful.core.wording import readable
 from wakeful.store.protocol import Recorded, Store
@@ -42,15 +43,31 @@ class Tasking(Requests):
         key: str | None = None,
     ) -> Row:
         """A one-off: a task without retries, on the same path as everything else. It never moves the position."""
+        said: dict[str, Any] = {"agent": agent, "prompt": prompt, "title": title, "timeout": timeout, "key": key}
+        return await self.one_off(caller, sender=caller.name, origin=Origin.operator, **said)
+
+    async def one_off(
+        self,
+        caller: Caller,
+        *,
+        sender: str,
+        origin: Origin,
+        agent: str,
+        prompt: str,
+        title: str | None,
+        timeout: str | None,
+        key: str | None,
+        act: str | None = None,
+    ) -> Row:
         if not prompt.strip():
             raise Mistake("the prompt is empty", "say what the agent is to do")
         now = self.clock()
         item = NewItem(
             kind=Kind.task,
             agent=agent,
-            sender=caller.name,
-            origin=Origin.operator,
-            subject=readable(title, "the title") or _first_line(prompt),
+            sender=sender,
+            origin=origin,
+            subject=readable(title, "the title") or first_line(prompt),
             body=readable(prompt, "the prompt"),
             priority=Priority.high,
             max_retries=0,
@@ -63,10 +80,10 @@ class Tasking(Requests):
             cause=Cause.task,
             subject=Subject.task,
             requested_at=now,
-            sender=caller.name,
+            sender=sender,
             source=ONE_OFF,
         )
-        answer = await self._asked(wake, item, now)
+        answer = await self._asked(wake, item, now, act)
         return {"task_id": answer.item, **reply(answer, caller), "message_id": None}
 
     async def add_task(
@@ -112,27 +129,38 @@ class Tasking(Requests):
             return item, adding.warning(item)
 
         item, warning = await self.access.read(read)
-        (recorded,) = await self.access.write(lambda store: store.record([item], now))
+        (recorded,) = await self.access.write(lambda store: _record(store, caller, [item], now))
         if _is_free(item, recorded):
             return {**added_task(item, recorded.id, now), "duplicate": False, "warning": warning}
         task = await self.access.read(lambda store: whole_task(store, found_task(store, recorded.id)))
         return {**task, "duplicate": recorded.duplicate, "warning": warning}
 
-    async def add_tasks(self, caller: Caller, *, tasks: list[dict[str, Any]]) -> Row:
-        """Many at once, each as in `add_task`. They may depend on one another by their keys, in any order."""
+    async def add_tasks(self, caller: Caller, *, tasks: list[dict[str, Any]], key: str | None = None) -> Row:
+        """Many at once, each as in `add_task`. They may depend on one another by their keys, in any order. With `key`
+        those that have none of their own get one from it, by their place."""
         if not tasks or len(tasks) > MOST_AT_ONCE:
             raise Mistake(f"expected 1 to {MOST_AT_ONCE:,} tasks, found {len(tasks):,}", "send them in several parts")
-        now = self.clock()
+        now, whole = self.clock(), read_key(key)
 
         def read(store: Store) -> tuple[list[NewItem], list[str | None]]:
             must_have(store, caller, TASK)
             adding = _Adding(store, caller, now)
-            items = [_placed(adding, fields, place) for place, fields in enumerate(tasks, 1)]
+            items = [_placed(adding, _keyed(fields, whole, place), place) for place, fields in enumerate(tasks, 1)]
             return items, [adding.warning(item) for item in items]
 
         items, warnings = await self.access.read(read)
-        recorded = await self.access.write(lambda store: store.record(items, now))
+        recorded = await self.access.write(lambda store: _record(store, caller, items, now))
         return await self.access.read(lambda store: listing(_told(store, items, recorded, warnings)))
+
+
+def _record(store: Store, caller: Caller, items: list[NewItem], now: datetime) -> list[Recorded]:
+    recorded = store.record(items, now)
+    new = [known.id for known in recorded if not known.duplicate]
+    if len(new) == 1 and len(items) == 1:
+        note_act(store, caller, "add_task", now, agent=items[0].agent, item=new[0])
+    elif new:
+        note_act(store, caller, "add_tasks", now, tasks=len(new), first=new[0], last=new[-1])
+    return recorded
 
 
 class _Adding:
@@ -159,6 +187,12 @@ class _Adding:
         return nobody_takes(self._takers.nobody(item.agent, item.role))
 
 
+def _keyed(fields: dict[str, Any], key: str | None, place: int) -> dict[str, Any]:
+    """A batch that is sent again finds each of its tasks."""
+    own = not isinstance(fields, dict) or fields.get("key") is not None
+    return fields if key is None or own else {**fields, "key": f"{key}/{place}"}
+
+
 def _placed(adding: _Adding, fields: dict[str, Any], place: int) -> NewItem:
     try:
         return adding.read(fields)
@@ -181,6 +215,6 @@ def _told(store: Store, items: list[NewItem], recorded: list[Recorded], warnings
     return rows
 
 
-def _first_line(prompt: str) -> str:
+def first_line(prompt: str) -> str:
     line = prompt.strip().splitlines()[0]
     return line if len(line) <= LONGEST_TITLE else line[: LONGEST_TITLE - 1] + "…"

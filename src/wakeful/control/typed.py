@@ -117,7 +117,7 @@ def setting(name: str) -> Setting:
     )
 
 
-def read_settings(written: Mapping[str, str | None]) -> dict[str, Any]:
+def read_settings(written: Mapping[str, str | float | None]) -> dict[str, Any]:
     """Everything that a person typed, or nothing of it."""
     if not written:
         raise Mistake("nothing to set", "write a setting and its value, such as cooldown=10m")

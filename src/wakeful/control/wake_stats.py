@@ -24,6 +24,7 @@ _PASSING = (cooldown, wakes_per_day, minutes_per_day)
 
 class WakeStats(Base):
     async def wake_stats(self, caller: Caller, *, agent: str) -> Row:
+        """How much it was woken today, and what the limits have left."""
         now = self.clock()
         target = await self.access.read(lambda store: find(store, agent))
         must_be_own(caller, target, "the wakes")

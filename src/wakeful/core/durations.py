@@ -56,6 +56,21 @@ def format_duration(duration: timedelta) -> str:
     return written or "0s"
 
 
+def lasting(duration: timedelta | float) -> str:
+    """For a person, by the two largest units: `45s`, `2m 13s`, `1h 5m`, `3d 2h`."""
+    seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
+    whole = max(int(seconds), 0)
+    parts = []
+    for unit, size in UNITS.items():
+        amount, whole = divmod(whole, size)
+        parts.append((amount, unit))
+    while len(parts) > 1 and not parts[0][0]:
+        parts.pop(0)
+    first, *rest = parts[:2]
+    written = [f"{first[0]}{first[1]}", *(f"{amount}{unit}" for amount, unit in rest if amount)]
+    return " ".join(written)
+
+
 def read_duration(written: str) -> timedelta:
     """As a stranger may have written it: above zero, and nothing absurd."""
     if written.startswith("-"):

@@ -23,6 +23,7 @@ class EventKind(StrEnum):
     stopped = "stopped"
     voided = "voided"
     ended = "ended"
+    task_taken = "task_taken"
     task_ended = "task_ended"
     task_changed = "task_changed"
     marked_read = "marked_read"
@@ -31,6 +32,14 @@ class EventKind(StrEnum):
     restored = "restored"
     gone = "gone"
     returned = "returned"
+    acted = "acted"
+    denied = "denied"
+    tainted = "tainted"
+    step_saved = "step_saved"
+
+
+# What no other row tells: what the operator did, what nobody was let do, and that a run has read what is from outside.
+NOTES = frozenset({EventKind.acted, EventKind.denied, EventKind.tainted})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

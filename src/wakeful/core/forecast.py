@@ -89,10 +89,11 @@ def forecast(
     pauses: Sequence[Pause] = (),
     waiting: Sequence[Waiting] | None = None,
     runs: Sequence[Ran] | None = None,
+    until: datetime | None = None,
 ) -> list[Expected]:
-    """`facts` and `pauses` are those of `why`. `waiting` are the agent's wakes that wait, `runs` its latest runs, at
-    least those of its burst window. Without them only declared one-offs wait, no beat is under way, and the starts
-    that the facts count are supposed to lie evenly in the window."""
+    """The next `n`, and none after `until`. `facts` and `pauses` are those of `why`. `waiting` are the agent's wakes
+    that wait, `runs` its latest runs, at least those of its burst window. Without them only declared one-offs wait, no
+    beat is under way, and the starts that the facts count are supposed to lie evenly in the window."""
     if not agent.enabled:
         return []
     known = facts or Facts(now=now)
@@ -115,6 +116,8 @@ def forecast(
     before = "a slot is free"
     expected: list[Expected] = []
     while len(expected) < n and (start := future.next_start()) is not None:
+        if until is not None and future.clock > until:
+            break
         expected.append(_expect(future, start, [f"if {before}", *supposed]))
         before = f"every run before it ends {outcome} and takes {format_duration(run_length)}"
         if reserve(standing.costs, limits) != NOTHING:

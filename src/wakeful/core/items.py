@@ -140,6 +140,8 @@ class NewItem:
     needs: tuple[str, ...] = ()
     # What became of a task elsewhere, before it was handed to us.
     past: Past | None = None
+    # The key alone says which one it is: whatever came first under it stands, also where this one differs.
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

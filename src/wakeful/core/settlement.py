@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 from zoneinfo import ZoneInfo
 
 from wakeful.core.agents import Agent
@@ -23,7 +24,7 @@ from wakeful.core.guards import RELEASE
 from wakeful.core.items import State
 from wakeful.core.lifecycle import Kind, Lifecycle, advance, resolve
 from wakeful.core.retries import delay, retry_or_bury
-from wakeful.core.runs import FENCING, Ending, ErrorClass, Outcome, Run, describe, is_attempt, read_outcome
+from wakeful.core.runs import FENCING, Ending, ErrorClass, Outcome, Result, Run, describe, is_attempt, read_outcome
 from wakeful.core.standing import Standing
 from wakeful.core.wakes import Pause, Subject, agent_scope
 from wakeful.core.windows import spread
@@ -176,7 +177,7 @@ def settle_task(
     """`attempts` are those before this one; an end that we brought about is no attempt."""
     outcome = read_outcome(ending)
     if outcome in _SUCCESS:
-        return TaskFate(outcome=outcome, state=State.completed, attempts=attempts + 1, error="")
+        return _completed(outcome, attempts + 1)
     error, kind = describe(ending), _class_of(ending)
     at_once = _first_loss(ending, attempts)
     if not is_attempt(ending):
@@ -192,6 +193,20 @@ def settle_task(
     state = State.dead_letter if fate.dead else State.failed
     again = now if at_once and not fate.dead else fate.at
     return TaskFate(outcome=outcome, state=state, attempts=attempts + 1, error=error, not_before=again)
+
+
+@cache
+def _completed(outcome: Outcome, attempts: int) -> TaskFate:
+    """Most tasks share this fate."""
+    return TaskFate(outcome=outcome, state=State.completed, attempts=attempts, error="")
+
+
+def left_behind(ending: Ending) -> Ending:
+    """How a task ends that a run took beside its subject, and did not complete before it ended like this."""
+    if read_outcome(ending) not in _SUCCESS:
+        return ending
+    said = Result(outcome=Outcome.failed.value, error="taken by a run that ended without completing it")
+    return replace(ending, result=said)
 
 
 def skip_beat(standing: Standing, agent: Agent, now: datetime) -> Standing:

@@ -39,6 +39,7 @@ MOST_DEPENDENCIES = 1_000
 LONGEST_KEY = 255
 LARGEST = 2**63 - 1
 MOST_COMPARED = 2_000
+MOST_NAMED = 10
 # Levels of a payload; every answer that holds one must still be able to carry it.
 DEEPEST = 100
 
@@ -103,6 +104,11 @@ def scoped_key(sender: str, key: str) -> str:
     return f"{sender}:{key}"
 
 
+def spoken_key(dedupe: str, sender: str | None = None) -> str:
+    """The key without whose it is, for whoever has written it."""
+    return own_key(sender, dedupe) or dedupe.partition(":")[2] or dedupe
+
+
 def own_key(sender: str | None, dedupe: str | None) -> str | None:
     """The key as its sender wrote it; None where it has none that a person gave it."""
     prefix = f"{sender}:"
@@ -155,8 +161,11 @@ def unknown_agent(name: str, known: Iterable[str]) -> Unknown:
     near = nearest(name, names) if len(names) <= MOST_COMPARED and len(name) <= 64 else None
     told = f"no agent is called {quoted(name)}"
     if not names:
-        return Unknown(f"{told}; no fleet has been taken up here yet: wakeful up does that")
-    return Unknown(f"{told}; did you mean {near}?" if near else f"{told}; `wakeful status` lists the agents")
+        return Unknown(f"{told}; no fleet has been taken up here yet", "wakeful up does that")
+    if near:
+        return Unknown(f"{told}; did you mean {near}?")
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return Unknown(f"{told}; there are {', '.join(names[:MOST_NAMED])}{more}")
 
 
 # ---- one field each

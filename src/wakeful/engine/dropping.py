@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from wakeful.core.errors import Busy, Mistake, WakefulError
 from wakeful.core.items import NewItem, Origin
+from wakeful.core.redacting import redacted_item
 from wakeful.core.tasks import UTC_ZONE, Sender, read_task, unknown_agent
 from wakeful.core.wording import quoted
 from wakeful.engine.clock import Clock, Nudge
@@ -50,8 +51,12 @@ HOPELESS = (ValueError, TypeError, ArithmeticError, RecursionError)
 class Dropping:
     name = "drop"
 
-    def __init__(self, access: Access, folder: DropFolder, hints: Hints, clock: Clock) -> None:
+    def __init__(
+        self, access: Access, folder: DropFolder, hints: Hints, clock: Clock, *, hide: Callable[[str], str] = str
+    ) -> None:
+        """`hide` takes out of a text what is secret."""
         self._access = access
+        self._hide = hide
         self._folder = folder
         self._hints = hints
         self._clock = clock
@@ -116,7 +121,7 @@ class Dropping:
         zones = await self._access.read(_zones)
         for part in _parts(files):
             now = self._clock.now()
-            good, bad = await asyncio.to_thread(_read, part, now, zones)
+            good, bad = await asyncio.to_thread(_read, part, now, zones, self._hide)
             recorded = await self._record(good, now, bad)
             refused = await asyncio.to_thread(self._folder.remove, recorded)
             refused += [(file, why) for file, why in bad if await asyncio.to_thread(self._folder.refuse, file, why)]
@@ -179,12 +184,14 @@ def _parts(files: Iterable[Dropped]) -> Iterator[list[Dropped]]:
         yield part
 
 
-def _read(files: Iterable[Dropped], now: datetime, zones: Mapping[str, ZoneInfo]) -> tuple[list[Read], list[Refusal]]:
+def _read(
+    files: Iterable[Dropped], now: datetime, zones: Mapping[str, ZoneInfo], hide: Callable[[str], str]
+) -> tuple[list[Read], list[Refusal]]:
     good: list[Read] = []
     bad: list[Refusal] = []
     for file in files:
         try:
-            good.append((file, _items(file, now, zones)))
+            good.append((file, [redacted_item(item, hide) for item in _items(file, now, zones)]))
         except WakefulError as error:
             bad.append((file, str(error)))
         except Exception as error:

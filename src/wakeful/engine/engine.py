@@ -59,9 +59,11 @@ class Engine:
         shared: bool = False,
         sources: Sources = no_sources,
         drop: DropFolder | None = None,
+        hide: Callable[[str], str] = str,
     ) -> None:
         """`host` and `url` are where this node is, for the others; `shared` is a store with other nodes than this.
-        `sources` are what agents declare to be looked at, with the help of hints; `drop` takes tasks as files."""
+        `sources` are what agents declare to be looked at, with the help of hints; `drop` takes tasks as files, and
+        `hide` what is secret out of a text."""
         self._access = access
         self._carrier = carrier
         self._clock = clock
@@ -71,14 +73,8 @@ class Engine:
         folders = [file.path.absolute().parent, data]
         self.pause_file = PauseFile(access, folders, clock, owner_at(node) if shared else OWNER)
         self.declarations = Declarations(access, file, self._watch, clock, told=lambda: self.sourcing.edited())
-        self.sourcing = Sourcing(
-            access,
-            clock,
-            node,
-            lambda agents: sources(agents, self._watch),
-            lambda: self.declarations.adopted,
-            shared=shared,
-        )
+        fed = (lambda agents: sources(agents, self._watch), lambda: self.declarations.adopted)
+        self.sourcing = Sourcing(access, clock, node, *fed, shared=shared, hide=hide)
         publishing = Publishing(access, data / "runs", lambda: self.conductor.open)
         self.conductor = Conductor(
             access,
@@ -96,7 +92,7 @@ class Engine:
         self.loop = Loop(access, *hands, clock, node, self._clock_set, shared=shared)
         self._watch.folders(folders, self.nudge)
         retention = Retention(access, carrier, data / "runs", clock, self._retention)
-        self._dropping = None if drop is None else Dropping(access, drop, self._watch, clock)
+        self._dropping = None if drop is None else Dropping(access, drop, self._watch, clock, hide=hide)
         among_others = [Lasting(Presence.name, self.presence.run), Lasting(Publishing.name, publishing.run)]
         self._services = Services(
             [

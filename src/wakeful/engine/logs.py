@@ -1,6 +1,8 @@
 """How the log looks: JSON, one object a line, for machines; the same in short words where a person watches.
 
-Law: what agents and files say is told without a character that a terminal would obey.
+Laws:
+- What agents and files say is told without a character that a terminal would obey.
+- No line holds a secret, from when it is known what is one (`hide`).
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import IO, Any
@@ -51,6 +53,10 @@ class Lines(logging.StreamHandler[IO[str]]):
     def __init__(self, stream: IO[str]) -> None:
         super().__init__(stream)
         self._gathering = False
+        self.hide: Callable[[str], str] = str
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self.hide(super().format(record))
 
     def flush(self) -> None:
         if not self._gathering:
@@ -74,6 +80,13 @@ def gathered() -> Iterator[None]:
             if isinstance(handler, Lines):
                 stack.enter_context(handler.gathered())
         yield
+
+
+def hide(secrets: Callable[[str], str]) -> None:
+    """From now on, in every line: what `secrets` takes out of a text."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, Lines):
+            handler.hide = secrets
 
 
 def set_up(stream: IO[str] | None = None, *, level: int = logging.INFO) -> None:

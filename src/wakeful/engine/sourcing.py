@@ -28,6 +28,7 @@ from wakeful.core.errors import Busy, Stale
 from wakeful.core.items import Observation
 from wakeful.core.ledger import Edges
 from wakeful.core.outages import same_reason
+from wakeful.core.redacting import Hide, redacted_observation
 from wakeful.engine.absence import FIRST_REST, LONGEST_REST, outwait
 from wakeful.engine.clock import Clock, Nudge
 from wakeful.engine.conduct import Conducted, mirrored
@@ -62,8 +63,10 @@ class Tended:
         node: str | None,
         tenure: int | None,
         told: Callable[[], None],
+        hide: Hide = str,
     ) -> None:
-        """`told` is called when it is no longer ours, or not in this tenure."""
+        """`told` is called when it is no longer ours, or not in this tenure; `hide` takes out what is secret."""
+        self._hide = hide
         self.declared = declared
         self.tenure = tenure
         self._access = access
@@ -148,7 +151,8 @@ class Tended:
     def _observed(self, batch: Batch, store: Store) -> Edges:
         now = self._clock.now()
         fenced: dict[str, Any] = {"node": self._node, "tenure": self.tenure, "why": batch.why}
-        return store.observe(batch.source, batch.agent, batch.observed, now, **fenced)
+        seen = None if batch.observed is None else [redacted_observation(each, self._hide) for each in batch.observed]
+        return store.observe(batch.source, batch.agent, seen, now, **fenced)
 
     def _say(self, batch: Batch) -> None:
         """When it begins, when the reason is another one, not more than once a minute, and when it is over."""
@@ -174,8 +178,11 @@ class Sourcing:
         fleet: Callable[[], Fleet | None],
         *,
         shared: bool = False,
+        hide: Hide = str,
     ) -> None:
-        """`declared` are the sources of these agents, `fleet` is what was adopted last."""
+        """`declared` are the sources of these agents, `fleet` is what was adopted last, `hide` takes out of a text
+        what is secret."""
+        self._hide = hide
         self._access = access
         self._clock = clock
         self._node = node
@@ -238,14 +245,14 @@ class Sourcing:
                 for name, each in self._tended.items()
                 if each.lost or name not in ours or each.tenure != ours[name]
             )
-            for name in ours.keys() - self._tended.keys():
+            for name in sorted(ours.keys() - self._tended.keys()):
                 tended = self._tended[name] = self._new(self._declared[name], ours[name])
                 if self._begun:
                     await tended.begin()
 
     def _new(self, declared: Declared, tenure: int | None) -> Tended:
         node = self._node if self._shared else None
-        return Tended(declared, self._access, self._clock, node, tenure, self._nudge.ring)
+        return Tended(declared, self._access, self._clock, node, tenure, self._nudge.ring, self._hide)
 
     async def _declare(self, fleet: Fleet | None) -> None:
         # Without a fleet that can be read, what was declared last is at work.
@@ -309,7 +316,8 @@ class Sourcing:
         """Another node tends it: of what the run was shown, and of nothing else, it is told what is seen from here."""
         name = declared.source, declared.agent
         batch = await self._glances.take(name, partial(self._seen_from_here, declared), until)
-        seen = [thing for thing in (batch.observed or () if batch else ()) if thing.external_id in things]
+        found = [thing for thing in (batch.observed or () if batch else ()) if thing.external_id in things]
+        seen = [redacted_observation(thing, self._hide) for thing in found]
         if seen:
             amend = partial(self._amended, declared, seen)
             await outwait(partial(self._access.write, amend, quiet=True))

@@ -26,6 +26,8 @@ LONGEST = timedelta(minutes=5)
 GATHERED = 0.02
 # What is long, and told elsewhere: the whole declaration, the facts that a verdict rests on.
 UNTOLD = frozenset({"body", "facts"})
+# Acts that may come by the thousand, and change nothing but a list.
+RECORDED = frozenset({"send", "add_task", "add_tasks"})
 
 
 class Teller:
@@ -84,6 +86,8 @@ def fields_of(event: Event) -> dict[str, Any]:
 
 
 def _level(event: Event) -> int:
-    outcome = (event.fields or {}).get("outcome")
-    loud = event.kind is EventKind.paused or outcome in ("failed", "killed")
+    fields = event.fields or {}
+    if event.kind is EventKind.acted and fields.get("operation") in RECORDED:
+        return logging.DEBUG
+    loud = event.kind in (EventKind.paused, EventKind.denied) or fields.get("outcome") in ("failed", "killed")
     return logging.WARNING if loud else logging.INFO

@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 from wakeful.core import wording
 from wakeful.core.endpoints import read_endpoint
 from wakeful.core.errors import Mistake
+from wakeful.core.hooks import SCHEME, read_hook
 from wakeful.core.snapshots import SHAPES, is_snapshot, read_snapshot
 from wakeful.core.wording import nearest
 from wakeful.fleet.values import environment
@@ -28,7 +29,7 @@ KINDS = {**{scheme: shape for scheme, (shape, _, _) in SOURCES.items()}, **SHAPE
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # A password that was not written as it must be may hold anything, also what would end it.
 USER = re.compile(r"//.*@", re.DOTALL)
-PASSWORD = re.compile(r"((?:password|token)\s*=)[^&]*", re.IGNORECASE)
+PASSWORD = re.compile(r"((?:password|token|secret)\s*=)[^&]*", re.IGNORECASE)
 
 
 def quoted(written: str) -> str:
@@ -55,8 +56,17 @@ def source(written: str) -> str:
         if not value:
             raise Mistake(f"the parameter {key} of {quoted(written)} is empty", f"write {shape}")
         if key == "secret":
-            environment(value)
+            _check_variable(value, quoted(written), "parameter secret", "write secret=ENV_NAME and put the secret")
+    if parts.scheme == SCHEME:
+        _hook(written)
     return written
+
+
+def _hook(written: str) -> None:
+    try:
+        read_hook(written)
+    except Mistake as mistake:
+        raise Mistake(f"{quoted(written)}: {mistake.reason}", mistake.remedy) from None
 
 
 def _snapshot(written: str) -> str:
@@ -70,14 +80,16 @@ def _snapshot(written: str) -> str:
 
 
 def _check_token(token: str | None, shown: str) -> None:
-    if token is None:
-        return
+    if token is not None:
+        _check_variable(token, shown, "option token", "write #token=ENV_NAME and put the token")
+
+
+def _check_variable(name: str, shown: str, what: str, remedy: str) -> None:
     try:
-        environment(token)
+        environment(name)
     except Mistake:
-        # What stands there may be the token itself.
-        remedy = "write #token=ENV_NAME and put the token into that variable"
-        raise Mistake(f"{shown}: the option token names no variable", remedy) from None
+        # What stands there may be the secret itself.
+        raise Mistake(f"{shown}: the {what} names no variable", f"{remedy} into that variable") from None
 
 
 def endpoint(written: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from wakeful.core.agents import LIVE_POLICIES, Agent, Fleet, Limits, RetryPolicy, Runner
 from wakeful.core.cadence import Cadence
 from wakeful.core.errors import Mistake
+from wakeful.core.hooks import CLOUD_EVENTS, is_hook, read_hook
 from wakeful.core.lifecycle import SINGLE
 from wakeful.core.wording import quoted
 from wakeful.fleet.clashes import check_clashes, warn_sessions
@@ -223,7 +224,9 @@ def _place(entry: Entry) -> tuple[int, int]:
 
 
 def _is_open_hook(address: str) -> bool:
-    return address.startswith("webhook://") and "secret=" not in address
+    """What is sent as CloudEvents may come with the operator's token instead."""
+    hook = read_hook(address) if is_hook(address) else None
+    return hook is not None and not hook.secrets and hook.name != CLOUD_EVENTS
 
 
 def _names(address: str, values: Values) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
+from typing import Any, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -32,12 +33,46 @@ class State(ServerState):
         self.waiting: dict[Arrival, None] = {}
 
 
+class Gathered:
+    """A transport that sends what is written in one turn of the loop in one piece: the head of an answer and its body
+    are two writes, and each time the threads that commit would have to be waited for."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not data:
+            return
+        if not self._pieces:
+            self._loop.call_soon(self._send)
+        self._pieces.append(data)
+
+    def _send(self) -> None:
+        if self._pieces:
+            data = b"".join(self._pieces)
+            self._pieces.clear()
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._pieces.clear()
+        self._transport.abort()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class Arrival(H11Protocol):
     server_state: State
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, Gathered(transport, self.loop)))
         self._wait()
         self._timer = self.loop.call_later(self.server_state.deadline, self._late)
 

@@ -15,18 +15,21 @@ from typing import Any
 from starlette.responses import Response
 
 from wakeful.control.callers import Forbidden
-from wakeful.core.errors import Busy, Conflict, Mistake, Stale, Unknown
+from wakeful.core.errors import Busy, Conflict, Ended, Mistake, Outdated, Sick, Stale, Unknown
 
 MEDIA_TYPE = "application/problem+json"
 
 TITLES = {
     "mistake": "The request cannot be understood",
     "unauthenticated": "No valid token",
+    "signature": "The signature does not hold",
     "forbidden": "Not allowed",
     "unknown": "No such thing",
     "method": "Not a method of this path",
     "late": "The request did not arrive in time",
     "conflict": "The same key came with another body",
+    "outdated": "It is no longer as you have seen it",
+    "ended": "It has ended, or does not stand where this leads from",
     "stale": "The run has ended, or another epoch holds it",
     "too_large": "The body is too large",
     "media": "The body is not JSON",
@@ -48,7 +51,7 @@ class Problem:
     # Each mistake by itself, where there are several: {"where": "body.title", "reason": "..."}.
     mistakes: tuple[dict[str, str], ...] = ()
 
-    def body(self) -> bytes:
+    def body(self, **more: Any) -> bytes:
         told: dict[str, Any] = {
             "type": f"urn:wakeful:error:{self.kind}",
             "title": TITLES[self.kind],
@@ -58,18 +61,21 @@ class Problem:
         }
         if self.mistakes:
             told["mistakes"] = self.mistakes
-        return json.dumps(told).encode()
+        return json.dumps(told | more).encode()
 
-    def response(self) -> Response:
-        return Response(self.body(), self.status, headers=dict(self.headers), media_type=MEDIA_TYPE)
+    def response(self, **more: Any) -> Response:
+        """`more` stands beside what every refusal says."""
+        return Response(self.body(**more), self.status, headers=dict(self.headers), media_type=MEDIA_TYPE)
 
 
 class Refused(Exception):
     """A request that does not get as far as an operation."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, why: str = "") -> None:
+        """`why` is what the events call it, where that is more than the kind of the problem."""
         super().__init__(problem.detail)
         self.problem = problem
+        self.why = why
 
 
 INTERNAL = Problem(status=500, kind="internal", remedy="see the log of the engine")
@@ -82,18 +88,24 @@ def problem_of(error: Exception, sick: tuple[type[Exception], ...] = ()) -> Prob
     match error:
         case Refused():
             return error.problem
+        case Ended():
+            return Problem(status=409, kind="ended", detail=error.reason, remedy=error.remedy)
         case Mistake():
             return Problem(status=400, kind="mistake", detail=error.reason, remedy=error.remedy)
         case Forbidden():
-            return Problem(status=403, kind="forbidden", detail=text, remedy="ask the operator")
+            return Problem(status=403, kind="forbidden", detail=text, remedy=error.remedy)
         case Unknown():
-            return Problem(status=404, kind="unknown", detail=text, remedy="look at the list of what there is")
+            return Problem(status=404, kind="unknown", detail=text, remedy=error.remedy)
         case Conflict():
-            return Problem(status=409, kind="conflict", detail=text, remedy="use another key")
+            return Problem(status=409, kind="conflict", detail=text, remedy=error.remedy)
+        case Outdated():
+            return Problem(status=412, kind="outdated", detail=text, remedy=error.remedy)
         case Stale():
-            return Problem(status=409, kind="stale", detail=text, remedy="do nothing more: the run is over")
+            return Problem(status=409, kind="stale", detail=text, remedy=error.remedy)
+        case Sick():
+            return Problem(status=503, kind="sick", detail=text, remedy=error.remedy, headers=_SOON)
         case Busy():
-            return Problem(status=503, kind="busy", detail=text, remedy="try again", headers=_SOON)
+            return Problem(status=503, kind="busy", detail=text, remedy=error.remedy, headers=_SOON)
         case _ if isinstance(error, sick):
             where = "the disk of the data folder, or the database,"
             remedy = f"see that {where} is there, writable and not full; nothing was recorded"

@@ -9,169 +9,34 @@ Laws:
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, Field, JsonValue, model_validator
 
-# The largest integer that a row can hold.
-LARGEST = 2**63 - 1
-
-Number = Annotated[int, Field(ge=1, le=LARGEST)]
-Cursor = Annotated[int, Field(ge=0, le=LARGEST)]
-# Counted from the end where it is negative.
-Offset = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
-Page = Annotated[int, Field(ge=1, le=1000)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Key = Annotated[str, Field(min_length=1, max_length=255)]
-
-
-def _listed(value: Any) -> Any:
-    """`kinds=a,b` and `kinds=a&kinds=b` are the same."""
-    return [part for text in value for part in text.split(",") if part] if isinstance(value, list) else value
-
-
-Words = Annotated[list[Name], BeforeValidator(_listed)]
-
-
-class Query(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _storable(cls, told: Any) -> Any:
-        """JSON can spell half a character, and depths that nobody can go back to; no store takes either."""
-        try:
-            json.dumps(told, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise ValueError("half of a surrogate pair is no character") from None
-        except RecursionError:
-            raise ValueError("nested too deeply") from None
-        return told
-
-
-# -- queries ------------------------------------------------------------------------------------------------------
-
-
-class Nothing(Query):
-    pass
-
-
-class Agents(Query):
-    after: str = ""
-    limit: Page = 100
-
-
-class Inbox(Query):
-    state: str = "open"
-    sender: str | None = None
-    type: str | None = None
-    priority: str | None = None
-    thread: Number | None = None
-    after: Cursor = 0
-    before: Number | None = None
-    limit: Page = 100
-
-
-class Stuck(Query):
-    agent: Name | None = None
-    limit: Page = 100
-
-
-class Why(Query):
-    cause: str = "timer"
-    at: str | None = None
-    sender: Name | None = None
-
-
-class Forecast(Query):
-    n: Page = 10
-    outcome: str = "done"
-    run_length: str = "0s"
-
-
-class Runs(Query):
-    agent: Name | None = None
-    open: bool | None = None
-    before: Number | None = None
-    limit: Page = 50
-
-
-class Output(Query):
-    stream: Literal["stdout", "stderr"] = "stdout"
-    offset: Offset = 0
-    limit: Annotated[int, Field(ge=4, le=1_048_576)] = 65_536
-
-
-class Decisions(Query):
-    agent: Name | None = None
-    verdict: str | None = None
-    before: Number | None = None
-    limit: Page = 50
-
-
-class Events(Query):
-    after: Cursor = 0
-    agent: Name | None = None
-    kinds: Words | None = None
-    limit: Page = 100
-
-
-class Log(Query):
-    stream: Literal["stdout", "stderr"] = "stdout"
-    offset: Offset = 0
-
-
-class Stream(Query):
-    """Without `after`, from now on."""
-
-    after: Cursor | None = None
-    agent: Name | None = None
-    kinds: Words | None = None
-
-
-class CountTasks(Query):
-    agent: Name | None = None
-    role: Name | None = None
-    state: Words | None = None
-    tag: Name | None = None
-    causal_key: Key | None = None
-    source: Name | None = None
-    priority: str | None = None
-    text: Name | None = None
-
-
-class Tasks(CountTasks):
-    after: Cursor = 0
-    before: Number | None = None
-    limit: Page = 100
-
-
-class Dead(Query):
-    agent: Name | None = None
-    role: Name | None = None
-    tag: Name | None = None
-    causal_key: Key | None = None
-    source: Name | None = None
-    priority: str | None = None
-    text: Name | None = None
-    after: Cursor = 0
-    before: Number | None = None
-    limit: Page = 100
-
-
-class KeyedTask(Query):
-    message_id: Key
-
-
-class Steps(Query):
-    task: Number | None = None
-
+from wakeful.http.fields import LARGEST as LARGEST
+from wakeful.http.fields import Body, ChangeWord, Cursor, Key, Name, Number, PriorityWord, TaskStateWord, Text, TypeWord
+from wakeful.http.queries import (
+    Agents,
+    Costs,
+    CountTasks,
+    Dead,
+    Decisions,
+    Events,
+    Forecast,
+    Inbox,
+    KeyedTask,
+    Log,
+    Nothing,
+    Output,
+    Runs,
+    Steps,
+    Stream,
+    Stuck,
+    Tasks,
+    Timeline,
+    Why,
+)
 
 # -- bodies -------------------------------------------------------------------------------------------------------
 
@@ -181,17 +46,28 @@ class Tick(Body):
     key: Key | None = None
 
 
-class Wake(Body):
+class Spoken(Body):
+    """What is said is its body; `message`, as others call it, is understood too."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _message(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "message" not in given or "body" in given:
+            return given
+        return {("body" if name == "message" else name): value for name, value in given.items()}
+
+
+class Wake(Spoken):
     reason: str | None = None
     body: str | None = None
     key: Key | None = None
 
 
-class Send(Body):
-    body: str
+class Send(Spoken):
+    body: Text
     subject: str = ""
-    type: str = "info"
-    priority: str = "normal"
+    type: TypeWord = "info"
+    priority: PriorityWord = "normal"
     key: Key | None = None
     reply_to: Number | None = None
     metadata: dict[str, JsonValue] | None = None
@@ -208,10 +84,22 @@ class Snooze(MarkRead):
 class At(Body):
     when: str
     reason: str | None = None
+    key: Key | None = None
 
 
 class Set(Body):
-    settings: dict[str, str | None]
+    """The settings by name, in `settings` or as they are."""
+
+    settings: dict[str, str | int | float | None]
+    version: Number | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, told: Any) -> Any:
+        if not isinstance(told, dict) or "settings" in told or not told.keys() - {"version"}:
+            return told
+        beside = {"version": told["version"]} if "version" in told else {}
+        return {"settings": {name: value for name, value in told.items() if name != "version"}, **beside}
 
 
 class Pause(Body):
@@ -242,7 +130,7 @@ class AddTask(Body):
     role: Name | None = None
     description: str = ""
     payload: JsonValue = None
-    priority: str = "normal"
+    priority: PriorityWord = "normal"
     tags: list[str] | None = None
     key: Key | None = None
     causal_key: Key | None = None
@@ -256,19 +144,20 @@ class AddTasks(Body):
     """Each is read by the operation itself, which says which of them is wrong."""
 
     tasks: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=1000)]
+    key: Key | None = None
 
 
 class ChangeTasks(Body):
-    change: str
+    change: ChangeWord
     tasks: Annotated[list[Number], Field(min_length=1, max_length=500)] | None = None
     all: bool = False
     agent: Name | None = None
     role: Name | None = None
-    state: list[Name] | None = None
+    state: list[TaskStateWord] | None = None
     tag: Name | None = None
     causal_key: Key | None = None
     source: Name | None = None
-    priority: str | None = None
+    priority: PriorityWord | None = None
     text: Name | None = None
     reason: str = ""
     result: str | None = None
@@ -279,6 +168,10 @@ class ChangeTasks(Body):
 
 class Reasoned(Body):
     reason: str = ""
+
+
+class ClaimTask(Body):
+    task: Number | None = None
 
 
 class CompleteTask(Body):
@@ -313,10 +206,14 @@ class Form:
 
     given: type[BaseModel]
     statuses: tuple[int, ...] = (200,)
+    # Its answer has a version, which is its entity tag.
+    tagged: bool = False
 
     def status(self, answer: dict[str, Any]) -> int:
-        """A request that was accepted and goes on is 202; a refused wake is an answer like any other, 200."""
-        return 200 if answer.get("verdict") == "refuse" and 200 in self.statuses else self.statuses[0]
+        """A request that was accepted and goes on is 202; a refused wake is an answer like any other, 200, and so is
+        that a run has ended already."""
+        over = answer.get("verdict") == "refuse" or answer.get("asked") is False
+        return 200 if over and 200 in self.statuses else self.statuses[0]
 
 
 _WAKE = (202, 200)
@@ -334,8 +231,8 @@ FORMS: dict[str, Form] = {
     "at": Form(At, _WAKE),
     "why": Form(Why),
     "forecast": Form(Forecast),
-    "settings": Form(Nothing),
-    "set": Form(Set),
+    "settings": Form(Nothing, tagged=True),
+    "set": Form(Set, tagged=True),
     "wake_stats": Form(Nothing),
     "pause_agent": Form(Pause),
     "resume_agent": Form(Resume),
@@ -343,9 +240,11 @@ FORMS: dict[str, Form] = {
     "resume": Form(Resume),
     "runs": Form(Runs),
     "show_run": Form(Nothing),
-    "kill": Form(Kill, (202,)),
+    "kill": Form(Kill, (202, 200)),
     "blame": Form(Nothing),
     "output": Form(Output),
+    "timeline": Form(Timeline),
+    "costs": Form(Costs),
     "stuck": Form(Stuck),
     "decisions": Form(Decisions),
     "decision": Form(Nothing),
@@ -356,6 +255,7 @@ FORMS: dict[str, Form] = {
     "add_tasks": Form(AddTasks, (201,)),
     "count_tasks": Form(CountTasks),
     "keyed_task": Form(KeyedTask),
+    "claim_task": Form(ClaimTask),
     "change_tasks": Form(ChangeTasks),
     "task": Form(Nothing),
     "cancel_task": Form(Reasoned),

@@ -81,6 +81,10 @@ class Concluded:
         return
 
 
+def no_trace(order: Order) -> str | None:
+    return None
+
+
 class Carrier:
     def __init__(
         self,
@@ -89,6 +93,7 @@ class Carrier:
         *,
         url: Callable[[], str],
         token: Callable[[Run], str],
+        trace: Callable[[Order], str | None] = no_trace,
         link: Link | None = None,
         base: Mapping[str, str],
         fence: timedelta = FENCE,
@@ -96,12 +101,13 @@ class Carrier:
         pull_limit: timedelta = PULL_LIMIT,
         quiet: timedelta = QUIET,
     ) -> None:
-        """`root` is the folder of the fleet file, `base` our own environment; a shorter `fence` or `quiet` is for
-        tests."""
+        """`root` is the folder of the fleet file, `base` our own environment; `trace` gives the TRACEPARENT of a run,
+        where it is part of a trace; a shorter `fence` or `quiet` is for tests."""
         self._root = root.absolute()
         self._data = data.absolute()
         self._url = url
         self._token = token
+        self._trace = trace
         self._fence = fence
         self._quiet = quiet
         self._around = Surroundings(base=with_ourselves(base), root=self._root, data=self._data)
@@ -240,7 +246,9 @@ class Carrier:
             "epoch": run.epoch,
             "folder": folder,
             "workdir": workdir,
-            "environment": build_environment(order, self._before(agent), token=token, folder=folder),
+            "environment": build_environment(
+                order, self._before(agent), token=token, folder=folder, traceparent=self._trace(order)
+            ),
             "wall_clock": _limit(order),
             "grace": agent.kill_grace,
             "leased_until": leased_until,

@@ -95,8 +95,8 @@ def _about(order: Order, token: str, folder: Path) -> dict[str, str]:
         "WAKEFUL_DEADLINE": write_time(order.deadline) if order.deadline else "",
         # A shift has no one task; its worker hands them out one by one.
         "WAKEFUL_TASK_ID": str(order.tasks[0].id) if len(order.tasks) == 1 else "",
-        "WAKEFUL_BRIEFING": str(folder / BRIEFING_JSON),
-        "WAKEFUL_RESULT": str(folder / RESULT),
+        "WAKEFUL_BRIEFING": f"{folder}{os.sep}{BRIEFING_JSON}",
+        "WAKEFUL_RESULT": f"{folder}{os.sep}{RESULT}",
     }
 
 

@@ -28,7 +28,7 @@ from wakeful.runners.meter import Meter
 from wakeful.runners.processes import boot_id, descendants, is_zombie, signal_all, start_time
 from wakeful.runners.redaction import Redactor
 from wakeful.runners.tally import Tally
-from wakeful.runners.whole import create_whole, now, write_whole
+from wakeful.runners.whole import create_whole, now, write_at_last
 
 RECORD_VERSION = 1
 # The usual limit on the processes of a run, set before there is one.
@@ -382,7 +382,7 @@ class Guardian:
             "output": {os.path.basename(capture.path): capture.told() for capture in self.captures.values()},
             "rusage": {} if usage is None else _rusage(usage),
         }
-        write_whole(self.path("exit.json"), record, sync=True)
+        write_at_last(self.path("exit.json"), record)
 
 
 def _rusage(usage: resource.struct_rusage) -> dict[str, float]:

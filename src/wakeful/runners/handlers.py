@@ -41,7 +41,7 @@ MOST_TRACE = 3_000
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _DONE = {"exit_code": 0, "outcome": "done"}
 _OUTLINE_DONE = json.dumps(_DONE)[1:-1]
-_RECORD = f'{{"version": {VERSION}, "task": %s, %s, "elapsed": %.6f, "ended_at": %.3f}}\n'
+RECORD = f'{{"version": {VERSION}, "task": %s, %s, "elapsed": %.6f, "ended_at": %.3f}}\n'
 
 Handler = Callable[[Run], Any]
 Told = dict[str, Any]
@@ -208,7 +208,7 @@ class Hand:
         # Written by hand, for it is written for every task.
         outline = _OUTLINE_DONE if told is _DONE else json.dumps(told)[1:-1]
         whose = "null" if task is None else task
-        record = (_RECORD % (whose, outline, now() - began, time.time())).encode()
+        record = (RECORD % (whose, outline, now() - began, time.time())).encode()
         # First the pipe: where it is broken the worker is gone, and what a handler then ran into is not its own end.
         os.write(self.printing, mark_for(self.mark, index))
         os.write(self.record, record)
@@ -230,7 +230,7 @@ class Hand:
         try:
             self.busy = True
             value = self.handler(run)
-            if inspect.iscoroutine(value):
+            if value is not None and inspect.iscoroutine(value):
                 value = self._await(value)
             told = _DONE if value is None else self._returned(value)
         except SystemExit as leaving:

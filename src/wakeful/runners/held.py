@@ -16,7 +16,7 @@ from wakeful.core.runs import Ending, TaskEnd
 from wakeful.runners.endings import LOST
 from wakeful.runners.lease import extend
 from wakeful.runners.record import read_begun, read_record
-from wakeful.runners.shifts import read_end, sum_up
+from wakeful.runners.shifts import plain_end, read_end, sum_up
 
 UNTRIED = Ending(by="the loss of its worker")
 
@@ -53,9 +53,16 @@ class HeldShift:
 
     # -- heard --------------------------------------------------------------------------------------------------
     def hear(self, lines: Sequence[bytes] | Sequence[dict[str, Any]]) -> None:
-        for line in _parsed(lines):
+        for each in lines:
             if self.ended.done():
                 break
+            if isinstance(each, bytes):
+                # Most say the same, and are not worth a whole reading.
+                plain = plain_end(each)
+                if plain is not None:
+                    self._add(plain)
+                    continue
+            line: dict[str, Any] = json.loads(each) if isinstance(each, bytes) else each
             if "tasks" in line:
                 self._begin(line)
             elif "over" in line:
@@ -160,11 +167,3 @@ class HeldShift:
     def extend(self, until: float) -> None:
         if not self.ended.done():
             extend(str(self.folder), until)
-
-
-def _parsed(lines: Sequence[bytes] | Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """All at once: they are as many as there are tasks."""
-    if lines and isinstance(lines[0], bytes):
-        parsed: list[dict[str, Any]] = json.loads(b"[%s]" % b",".join(lines))  # type: ignore[arg-type]
-        return parsed
-    return lines  # type: ignore[return-value]

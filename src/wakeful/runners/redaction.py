@@ -107,6 +107,17 @@ class Redactor:
         self._marked = False
         return rest
 
+    def whole(self, text: bytes) -> bytes:
+        """A text that is all there; the very same object when there is nothing to hide in it. Nothing is kept."""
+        spans = self._spans(text) if self._longest else []
+        position = 0
+        parts: list[bytes] = []
+        for start, stop in spans:
+            if start > position or not parts:
+                parts += [text[position:start], MARK]
+            position = max(position, stop)
+        return b"".join((*parts, text[position:])) if parts else text
+
     def _give_out(self, buffer: bytes, end: int) -> bytes:
         """`buffer` up to `end`, redacted; the rest is kept."""
         spans = self._spans(buffer)

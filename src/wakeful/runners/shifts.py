@@ -10,15 +10,17 @@ Laws:
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from wakeful.core.results import read_result
-from wakeful.core.runs import Ending, ErrorClass, Result, TaskEnd, read_outcome, says_no_work
+from wakeful.core.runs import Ending, ErrorClass, Outcome, Result, TaskEnd, read_outcome, says_no_work
 from wakeful.core.standing import NOTHING, Spend
 from wakeful.runners.lease import Lease
 from wakeful.runners.link import PART, SHIFT
@@ -35,8 +37,11 @@ GIVEN = frozenset(
 NEVER_GIVEN = frozenset({"WAKEFUL_BRIEFING", "WAKEFUL_RESULT"})
 
 _DONE = Result(outcome="done")
-# What most lines say.
-_PLAIN = {"version", "task", "exit_code", "outcome", "elapsed", "ended_at"}
+# What most lines say (see `handlers.RECORD`).
+_PLAIN = re.compile(
+    rb'\{"version": 1, "task": (\d+), "exit_code": 0, "outcome": "done", "elapsed": (\d+)\.(\d{6}), '
+    rb'"ended_at": \d+\.\d+\}'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +117,23 @@ def marker(worker: Path) -> dict[str, str]:
     return {"WAKEFUL_RESULT": str((worker / RESULT).absolute())}
 
 
+def plain_end(line: bytes) -> TaskEnd | None:
+    """The end of a task that was done and left nothing to be told, from its line; None where there is more to it."""
+    found = _PLAIN.fullmatch(line)
+    if found is None:
+        return None
+    task, seconds, micros = found.groups()
+    return TaskEnd(task=int(task), ending=_done(int(seconds), int(micros)))
+
+
+@lru_cache(maxsize=4096)
+def _done(seconds: int, micros: int) -> Ending:
+    """Tasks of which there are many take little, and as long as others did."""
+    return Ending(exit_code=0, result=_DONE, elapsed=timedelta(0, seconds, micros))
+
+
 def read_end(line: Mapping[str, Any]) -> tuple[int | None, Ending, str | None]:
     """One line of a shift's record. Of a newer kind we believe what we know of it."""
-    if line.keys() == _PLAIN and line["exit_code"] == 0 and line["outcome"] == "done":
-        return line["task"], Ending(exit_code=0, result=_DONE, elapsed=timedelta(seconds=line["elapsed"])), None
     kept = line.get("result")
     ending = Ending(
         exit_code=line.get("exit_code"),
@@ -156,11 +174,14 @@ def _said(summary: str) -> str:
 
 def sum_up(ends: Sequence[TaskEnd], by: str | None, elapsed: timedelta) -> Ending:
     """The ending of the run that the shift was. A quota that is used up holds the agent, not only the task."""
-    counts = Counter([read_outcome(end.ending) for end in ends])
-    told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
     number = len(ends)
+    others = [end for end in ends if not _is_plain(end.ending)]
+    counts = Counter([read_outcome(end.ending) for end in others])
+    if len(others) < number:
+        counts[Outcome.done] += number - len(others)
+    told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
     summary = f"{number} task{'' if number == 1 else 's'}: {told}" if ends else "no task"
-    results = [end.ending.result for end in ends if end.ending.result is not None]
+    results = [end.ending.result for end in others if end.ending.result is not None]
     usage = _total(result.usage for result in results if result.usage is not None)
     empty = [result for result in results if result.error_class is ErrorClass.quota]
     if empty:
@@ -171,6 +192,10 @@ def sum_up(ends: Sequence[TaskEnd], by: str | None, elapsed: timedelta) -> Endin
     else:
         result = Result(outcome="done", summary=summary, usage=usage)
     return Ending(exit_code=0, by=by, result=result, elapsed=elapsed)
+
+
+def _is_plain(ending: Ending) -> bool:
+    return ending.result is _DONE and ending.exit_code == 0 and ending.by is None and not ending.timed_out
 
 
 def _total(usages: Iterable[Spend]) -> Spend | None:

@@ -7,6 +7,8 @@ import os
 import time
 from itertools import count
 
+# How long a disk that cannot be written to is waited for, and how often it is tried meanwhile.
+PATIENCE, _REST = 3600.0, 0.5
 # Two threads of one process may write the same file at once.
 _serial = count()
 
@@ -30,13 +32,28 @@ def write_bytes(path: str, data: bytes, *, sync: bool = False) -> None:
             view = view[os.write(file, view) :]
         if sync:
             os.fsync(file)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
     finally:
         os.close(file)
-    os.replace(temporary, path)
     if sync:
         folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.fsync(folder)
         os.close(folder)
+
+
+def write_at_last(path: str, value: object) -> None:
+    """On the disk, however long that is full: what is told here nobody else knows."""
+    until = now() + PATIENCE
+    while True:
+        try:
+            return write_whole(path, value, sync=True)
+        except OSError:
+            if now() >= until:
+                raise
+        time.sleep(_REST)
 
 
 def create_whole(path: str, value: object) -> bool:

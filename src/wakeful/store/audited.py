@@ -21,5 +21,8 @@ class Audited(Protocol):
         """The rows of a table in the order of its key, from behind the row `after` on, as they are stored. Of output,
         how much there is of each stream; of items not what people wrote."""
 
-    def last_number(self) -> int | None:
-        """The number of the newest event that there ever was; None where numbers may have gaps."""
+    def last_number(self, table: str) -> int | None:
+        """Of events or items, the number of the newest that there ever was; None where numbers may have gaps."""
+
+    def gaps_until(self, table: str) -> int:
+        """Up to this number they came from another store, with the gaps that they had there."""

@@ -48,6 +48,10 @@ class Auditing(SqlBase):
         given = dict(zip(("after", "beyond"), start, strict=False))
         return self.session.reader().all(query, **given, limit=limit)
 
-    def last_number(self) -> int | None:
-        row = self.session.reader().one("kept_numbers")
+    def last_number(self, table: str) -> int | None:
+        row = self.session.reader().one("kept_numbers", table=table)
         return None if row is None else int(row["seq"])
+
+    def gaps_until(self, table: str) -> int:
+        row = self.session.reader().one("kept_numbers", table=table)
+        return 0 if row is None else int(row["gaps"])

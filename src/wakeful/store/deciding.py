@@ -254,7 +254,8 @@ class Deciding(Declaring):
         items, beats = [], []
         for id, opinion in decided:
             wake, gathered = opinion.wake, opinion.gathered
-            for item in (wake.item, None if opinion.refused else wake.task):
+            # A task that is admitted was leased.
+            for item in (wake.item, None if opinion.refused or opinion.admitted else wake.task):
                 if item is not None:
                     items.append({"item": item, "wake": id, "now": to_micros(now)})
             if wake.cause is Cause.timer and not wake.one_off and gathered:

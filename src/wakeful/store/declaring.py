@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from wakeful.core.agents import Agent, Fleet, override
 from wakeful.core.cadence import changed_beat, first_beat, resume_beat
 from wakeful.core.codec import decode, encode, write_time
-from wakeful.core.errors import Unknown
+from wakeful.core.errors import Outdated, Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.lifecycle import begin
 from wakeful.core.wakes import FLEET, RANKS, Cause, Pause, agent_scope
@@ -30,7 +30,9 @@ class Declaring(Recurring, Voiding):
     def declare(self, fleet: Fleet, now: datetime, *, boot: bool = False) -> list[str]:
         with self.session.transaction("declare"):
             known = {row["name"]: row for row in self.session.all("known_agents")}
-            self.session.write("put_fleet", timezone=fleet.timezone, sessions=fleet.sessions, workers=fleet.workers)
+            recurrences = json.dumps([recurrence.name for recurrence in fleet.recurrences])
+            house = {"timezone": fleet.timezone, "sessions": fleet.sessions, "workers": fleet.workers}
+            self.session.write("put_fleet", **house, recurrences=recurrences)
             if boot:
                 self._hold_overdue(known, fleet, now)
                 self.event(EventKind.booted, now, fields={"grace": fleet.grace.total_seconds()})
@@ -167,11 +169,15 @@ class Declaring(Recurring, Voiding):
         for role in sorted(roles):
             self.session.write("retry_role_wakes", role=role, now=to_micros(now))
 
-    def set(self, agent: str, settings: dict[str, Any], by: str, now: datetime) -> Agent:
+    def set(
+        self, agent: str, settings: dict[str, Any], by: str, now: datetime, *, expected: int | None = None
+    ) -> Agent:
         with self.session.transaction("set"):
             row = self.session.one("agent_row", agent=agent)
             if row is None:
                 raise Unknown(f"no agent is called {agent}")
+            if expected is not None and row["version"] != expected:
+                raise Outdated(f"{agent} is at version {row['version']}, not {expected}: somebody has changed it")
             overrides = json.loads(row["overrides"])
             for key, value in settings.items():
                 if value is None:

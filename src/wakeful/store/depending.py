@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 
 from wakeful.core.errors import Mistake, Unknown
 from wakeful.core.items import HEAD_START, TERMINAL, NewItem, State
+from wakeful.core.tasks import spoken_key
 from wakeful.store.base import SqlBase
 from wakeful.store.protocol import Recorded
 from wakeful.store.rows import to_micros
@@ -111,7 +112,7 @@ class Depending(SqlBase):
         found = {row["dedupe"]: row["id"] for row in self.items_known_by(sorted(keys)) if row["kind"] == "task"}
         missing = min(keys - found.keys(), default=None)
         if missing is not None:
-            raise Unknown(f"no task was recorded under the key {missing!r} to depend on")
+            raise Unknown(f"no task was recorded under the key {spoken_key(missing)!r} to depend on")
         return found
 
     def items_known_by(self, keys: Sequence[str]) -> list[Row]:

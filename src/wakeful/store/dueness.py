@@ -13,58 +13,61 @@ from wakeful.store.session import Reading, Row
 
 UNCLAIMED_FOR = timedelta(seconds=5)
 
-# How far down a queue we look before we look elsewhere.
+# How far down a queue we look before we look elsewhere; at first, only so far beyond what is free.
 _WINDOW = 32
+_FEW = 6
 # How many that have just fallen due are put in their order before they stand in the queue with the others.
 SIGHT = 1000
+
+# What else asks for a decision than tasks, and who waits for a slot: beats, wakes that waited, items.
+_OTHERWISE = ("due_standings", "due_wakes", "ringing_items")
 
 _RING_CAUSES = {Ring.silent: Cause.news, Ring.news: Cause.news, Ring.peer: Cause.peer, Ring.operator: Cause.operator}
 
 
 class Dueness(SqlBase):
     def due(self, now: datetime, *, limit: int = 100) -> Due:
-        reader, micros = self.session.reader(), to_micros(now)
-        found = [_timer(row) for row in reader.all("due_standings", now=micros, limit=limit)]
-        found += [to_wake(row) for row in reader.all("due_wakes", now=micros, limit=limit)]
-        found += [_ringing(row) for row in reader.all("ringing_items", now=micros, limit=limit)]
-        found += self._for_slots(reader, now)
+        reader, asked = self.session.reader(), {"now": to_micros(now), "limit": limit}
+        beats, waited, ringing, slots, unclaimed, following = reader.lists(
+            *((query, asked) for query in (*_OTHERWISE, "free_slots", "oldest_unclaimed", "next_instant"))
+        )
+        found = [_timer(row) for row in beats] + [to_wake(row) for row in waited] + [_ringing(row) for row in ringing]
+        found += self._for_slots(reader, slots, now)
         wakes = order(_distinct(found))[:limit]
-        unclaimed = reader.one("oldest_unclaimed")
-        since = from_micros(unclaimed["at"]) if unclaimed and unclaimed["at"] is not None else None
-        next_at = now if wakes else self._next(reader, now, since)
+        since = _earliest(unclaimed)
+        next_at = now if wakes else _next(_earliest(following), since)
         return Due(wakes=tuple(wakes), next_at=next_at, unclaimed=since is not None)
 
     def ready(self, now: datetime) -> list[Wake]:
-        wakes = _distinct(self._for_slots(self.session, now))
-        only_tasks = all(wake.cause is Cause.task for wake in wakes)
-        return order(wakes) if only_tasks and not self._asks_otherwise(now) else []
-
-    def _asks_otherwise(self, now: datetime) -> bool:
-        """Whether a beat, a wake that waited or an item asks as well."""
         one = {"now": to_micros(now), "limit": 1}
-        return any(self.session.lists(("due_standings", one), ("due_wakes", one), ("ringing_items", one)))
+        *others, slots = self.session.lists(*((query, one) for query in (*_OTHERWISE, "free_slots")))
+        # Where a beat, a wake that waited or an item asks as well, who comes first is for the next turn to say.
+        wakes = [] if any(others) else _distinct(self._for_slots(self.session, slots, now))
+        return order(wakes) if all(wake.cause is Cause.task for wake in wakes) else []
 
-    def _for_slots(self, reader: Reading, now: datetime) -> list[Wake]:
+    def _for_slots(self, reader: Reading, slots: list[Row], now: datetime) -> list[Wake]:
         """As many from the head of each queue as there are free slots; then fresh tasks for what is left."""
-        fleet, open_runs = reader.one("fleet_row"), reader.one("slots_open")
-        if fleet is None or open_runs is None:
-            return []
+        free = {pool: slots[0][pool.value] for pool in Pool if slots and slots[0][pool.value] > 0}
+        asked = [("wakes_for_slots", {"pool": pool.value, "limit": max(free[pool], _WINDOW)}) for pool in free]
+        workers = free.get(Pool.workers, 0)
+        if workers:
+            later = {"window": _WINDOW, "sight": SIGHT, "now": to_micros(now)}
+            asked += [("first_ready", {"window": workers + _FEW}), ("first_later", later)]
+        rows = reader.lists(*asked) if asked else []
         found: list[Wake] = []
-        for pool in Pool:
-            free = fleet[pool.value] - open_runs[pool.value]
-            if free <= 0:
-                continue
-            rows = reader.all("wakes_for_slots", pool=pool.value, limit=max(free, _WINDOW))
-            heads = order([to_wake(row) for row in rows])[:free]
+        for (pool, most), waiting in zip(free.items(), rows, strict=False):
+            heads = order([to_wake(row) for row in waiting])[:most]
             found += heads
-            if pool is Pool.workers and free > len(heads):
-                found += self._tasks(reader, now, free - len(heads))
+            if pool is Pool.workers and most > len(heads):
+                found += self._tasks(reader, now, most - len(heads), (rows[-2], workers + _FEW), rows[-1])
         return found
 
-    def _tasks(self, reader: Reading, now: datetime, free: int) -> list[Wake]:
+    def _tasks(
+        self, reader: Reading, now: datetime, free: int, first: tuple[list[Row], int], later: list[Row]
+    ) -> list[Wake]:
         """The heads of the queues that nobody waits for: of an agent's one, of a role's as many as are idle in it. One
         that had to wait for an agent would go before what comes meanwhile and has a better place."""
-        rows = self._ready(reader, free) + self._later(reader, free, to_micros(now))
+        rows = self._ready(reader, free, *first) + self._later(reader, free, later, to_micros(now))
         rows.sort(key=lambda row: (row["place"], row["id"]))
         taken: set[str] = set()
         idle: dict[str, int] = {}
@@ -85,32 +88,35 @@ class Dueness(SqlBase):
                 found.append(_task(row, now))
         return found
 
-    def _ready(self, reader: Reading, free: int) -> list[Row]:
-        first = reader.all("first_ready", window=_WINDOW)
-        if _will_do(first, free):
-            return [row for row in first if row["open"]]
-        targets = [row["target"] for row in reader.all("ready_targets")]
-        return [row for target in targets for row in reader.all("ready_tasks", target=target, limit=free)]
+    def _ready(self, reader: Reading, free: int, first: list[Row], window: int) -> list[Row]:
+        """From `first`, the head of all queues together; or from further down, if need be from each queue's own."""
+        while not _will_do(first, window, free):
+            if window == _WINDOW:
+                targets = [row["target"] for row in reader.all("ready_targets")]
+                return [row for target in targets for row in reader.all("ready_tasks", target=target, limit=free)]
+            first, window = reader.all("first_ready", window=_WINDOW), _WINDOW
+        return [row for row in first if row["open"]]
 
-    def _later(self, reader: Reading, free: int, now: int) -> list[Row]:
-        first = reader.all("first_later", window=_WINDOW, sight=SIGHT, now=now)
-        if _will_do(first, free):
+    def _later(self, reader: Reading, free: int, first: list[Row], now: int) -> list[Row]:
+        if _will_do(first, _WINDOW, free):
             return [row for row in first if row["open"]]
         targets = [row["target"] for row in reader.all("later_targets")]
         asked = {"limit": free, "sight": SIGHT, "now": now}
         return [row for target in targets for row in reader.all("later_tasks", target=target, **asked)]
 
-    def _next(self, reader: Reading, now: datetime, unclaimed: datetime | None) -> datetime | None:
-        row = reader.one("next_instant", now=to_micros(now))
-        moments = [from_micros(row["at"])] if row and row["at"] is not None else []
-        if unclaimed is not None:
-            moments.append(unclaimed + UNCLAIMED_FOR)
-        return min(moments, default=None)
+
+def _earliest(rows: list[Row]) -> datetime | None:
+    return from_micros(rows[0]["at"]) if rows and rows[0]["at"] is not None else None
 
 
-def _will_do(first: list[Row], free: int) -> bool:
+def _next(following: datetime | None, unclaimed: datetime | None) -> datetime | None:
+    moments = [moment for moment in (following, unclaimed and unclaimed + UNCLAIMED_FOR) if moment is not None]
+    return min(moments, default=None)
+
+
+def _will_do(first: list[Row], window: int, free: int) -> bool:
     """Usually the first few tasks are enough; not where a long queue that is held up stands before the others."""
-    return len(first) < _WINDOW or sum(row["open"] for row in first) >= free
+    return len(first) < window or sum(row["open"] for row in first) >= free
 
 
 def _distinct(wakes: list[Wake]) -> list[Wake]:

@@ -15,7 +15,7 @@ from wakeful.core.errors import Stale
 from wakeful.core.events import EventKind
 from wakeful.core.items import TERMINAL, State
 from wakeful.core.runs import Ending, Outcome, Run, summarise
-from wakeful.core.settlement import Settlement, TaskFate, settle_task
+from wakeful.core.settlement import Settlement, TaskFate, left_behind, settle_task
 from wakeful.core.wakes import Subject
 from wakeful.store.depending import Depending
 from wakeful.store.facts import agent_total
@@ -42,11 +42,8 @@ class _Part(NamedTuple):
     task: Row
     end: TaskEnd
     agent: Agent
-
-    @property
-    def held(self) -> bool:
-        """Not one that was taken from its run meanwhile: how that ends changes nothing more."""
-        return bool(self.task["held_by"] == self.run)
+    # Not one that was taken from its run meanwhile: how that ends changes nothing more.
+    held: bool
 
 
 class _Ended(NamedTuple):
@@ -180,7 +177,7 @@ class Finishing(Running, Depending):
             # Of a task that is told twice the first end counts.
             first = {end.task: end for end in reversed(ends)}
             parts = [
-                _Part(run, under_way[end.task], end, agent)
+                _part(run, under_way[end.task], end, agent)
                 for end in ends
                 if end.task in under_way and first[end.task] is end
             ]
@@ -210,17 +207,21 @@ class Finishing(Running, Depending):
 
     def _write_tasks(self, run: int, parts: list[tuple[_Part, TaskFate]], now: datetime) -> None:
         """Most are done and say no more: those are written as one."""
-        done: list[tuple[_Part, TaskFate]] = []
+        done: list[_Part] = []
         others: list[tuple[_Part, TaskFate]] = []
         for part, fate in parts:
-            plain = part.held and fate.outcome is Outcome.done and _says_nothing(part.end)
-            (done if plain else others).append((part, fate))
+            if part.held and fate.outcome is Outcome.done and _says_nothing(part.end):
+                done.append(part)
+            else:
+                others.append((part, fate))
+        at = to_micros(now)
+        tasks = [part.task["id"] for part in done]
+        began = [_began(part, at) for part in done]
+        ended = [{"run": run, "now": at, "item": task, "began": when} for task, when in zip(tasks, began, strict=True)]
+        self.session.many("end_done", ended)
         if done:
-            tasks = json.dumps([part.task["id"] for part, _ in done])
-            ended = json.dumps([{"item": part.task["id"], "began": _began(part, now)} for part, _ in done])
-            self.session.write("end_done", run=run, now=to_micros(now), ended=ended)
-            self.session.write("settle_done", run=run, now=to_micros(now), tasks=tasks)
-        self.session.many("end_attempt", [_attempt(part, fate, now) for part, fate in others])
+            self.session.write("settle_done", run=run, now=at, tasks=json.dumps(tasks))
+        self.session.many("end_attempt", [_attempt(part, fate, at) for part, fate in others])
         held = [(part, fate) for part, fate in others if part.held]
         self.session.many("settle_task", [_settled(part, fate, now) for part, fate in held])
 
@@ -293,8 +294,18 @@ def _parts(ended: _Ended) -> list[_Part]:
             ends.setdefault(end.task, end)
     for id in under_way:
         if id not in ends:
-            ends[id] = TaskEnd(task=id, ending=ended.end.ending)
-    return [_Part(ended.run.id, under_way[id], end, ended.agent) for id, end in ends.items()]
+            ends[id] = TaskEnd(task=id, ending=_shared(ended))
+    return [_part(ended.run.id, under_way[id], end, ended.agent) for id, end in ends.items()]
+
+
+def _part(run: int, task: Row, end: TaskEnd, agent: Agent) -> _Part:
+    return _Part(run, task, end, agent, task["held_by"] == run)
+
+
+def _shared(ended: _Ended) -> Ending:
+    """What a run is about ends as it does; what it took beside that, only where it says so of the task."""
+    ending = ended.end.ending
+    return ending if ended.run.subject is Subject.task else left_behind(ending)
 
 
 def _fate(part: _Part, now: datetime) -> TaskFate:
@@ -303,16 +314,17 @@ def _fate(part: _Part, now: datetime) -> TaskFate:
     return fate if part.held else replace(fate, state=State(task["state"]), attempts=task["attempts"], not_before=None)
 
 
-def _began(part: _Part, now: datetime) -> int:
+def _began(part: _Part, now: int) -> int:
     """The task itself, not the shift in which it was."""
-    return to_micros(now - part.end.ending.elapsed)
+    took = part.end.ending.elapsed
+    return now - (took.days * 86_400 + took.seconds) * 1_000_000 - took.microseconds
 
 
-def _attempt(part: _Part, fate: TaskFate, now: datetime) -> Row:
+def _attempt(part: _Part, fate: TaskFate, now: int) -> Row:
     return {
         "item": part.task["id"],
         "run": part.run,
-        "now": to_micros(now),
+        "now": now,
         "outcome": fate.outcome.value,
         "counted": int(fate.attempts > part.task["attempts"]),
         "exit_code": part.end.ending.exit_code,
@@ -323,7 +335,8 @@ def _attempt(part: _Part, fate: TaskFate, now: datetime) -> Row:
 
 
 def _says_nothing(end: TaskEnd) -> bool:
-    return not end.ending.printed and end.ending.exit_code == 0 and result_of(end) is None
+    ending = end.ending
+    return not ending.printed and ending.exit_code == 0 and result_of(end) is None
 
 
 def _settled(part: _Part, fate: TaskFate, now: datetime) -> Row:

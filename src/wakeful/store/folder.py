@@ -13,6 +13,8 @@ from pathlib import Path
 from wakeful.core.errors import Busy, Mistake
 
 _STEP = 0.02
+# What runs, workers and checks leave, and what agents work in and remember.
+PARTS = ("runs", "work", "memory", "workers", "checks")
 
 
 class DataFolder:
@@ -33,6 +35,18 @@ class DataFolder:
                 self.path.chmod(0o700)
         except OSError as error:
             raise Mistake(f"cannot use {self.path} as data folder: {error.strerror}", "name another") from error
+
+    def close_off(self) -> None:
+        """Its parts are private too, by themselves and not only by what they lie in; a link leads where it leads."""
+        for part in (self.path / name for name in PARTS):
+            if part.is_symlink():
+                continue
+            try:
+                part.mkdir(mode=0o700, exist_ok=True)
+                if part.stat().st_mode & 0o077:
+                    part.chmod(0o700)
+            except OSError as error:
+                raise Mistake(f"cannot use {part}: {error.strerror}", "move it away; it is made anew") from error
 
     def lock(self, patience: float = 5.0) -> None:
         """Wait at most `patience` seconds for the one writer's lock, then raise `Busy`."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Generic, NamedTuple, TypeVar
 
 from wakeful.core.agents import Agent
 from wakeful.core.items import Item
 from wakeful.core.runs import Outcome
 from wakeful.core.standing import Spend, Standing
 from wakeful.core.wakes import Cause, Pause, Subject, Wake
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +65,106 @@ class AgentRow:
     standing: Standing
     # Names of the live settings that replace what was declared.
     overrides: tuple[str, ...]
-    run: RunRow | None
+    run: RunRow | None = None
     # What holds it: its own pauses and those of its address and of the fleet, the strongest first.
-    pauses: tuple[Pause, ...]
+    pauses: tuple[Pause, ...] = ()
     # The oldest of its waiting wakes, with the guard that it waits for.
-    waiting: WakeRow | None
-    unread: int
-    open_tasks: int
+    waiting: WakeRow | None = None
+    unread: int = 0
+    open_tasks: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What the guards compare with the limits of a day, set aside for open runs included; see `store.facts` for the
+    scopes. Money is in millionths of a dollar."""
+
+    scope: str
+    day: str
+    wakes: int
+    ms: int
+    usd: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found(Generic[T]):
+    """What a search has found, newest first; `next` is where it goes on, None when all was looked at."""
+
+    rows: tuple[T, ...]
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """Which verdicts; all of what is named must hold. One whose event does not tell is found as well."""
+
+    verdict: str | None = None
+    guard: str | None = None
+    cause: str | None = None
+    # A part of the reason, of the sender's name or of the agent's.
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """A step of a task, or of the beat where there is none; without a result it is begun."""
+
+    task: int | None
+    name: str
+    result: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A stretch of time, and where it lies: between two events, the first not included, and from one run on up to
+    another, which is not."""
+
+    since: datetime
+    until: datetime
+    events: tuple[int, int]
+    runs: tuple[int, int]
+
+
+class LaneRun(NamedTuple):
+    """A run as it is drawn, with who asked for it. There may be thousands: instants are texts, as they are told."""
+
+    id: int
+    start: str
+    end: str | None
+    outcome: str | None
+    cause: str
+    subject: str
+    sender: str | None
+    by_run: int | None
+    wake: int
+    summary: str
+
+
+class LaneWake(NamedTuple):
+    """A verdict as it is drawn; instants are texts."""
+
+    wake: int | None
+    at: str
+    verdict: str
+    guard: str | None
+    reason: str
+    cause: str | None
+    sender: str | None
+    by_run: int | None
+    run: int | None
+    until: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """What happened to one agent, oldest first; `more` are left out."""
+
+    agent: str
+    runs: tuple[LaneRun, ...]
+    wakes: tuple[LaneWake, ...]
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +249,15 @@ class Stop:
     by: str
     at_once: bool
     task: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """How many items are open, by address (or `role:` and the role) and kind; and since when the oldest of those waits
+    that a run could handle now and none has."""
+
+    open: dict[tuple[str, str], int]
+    oldest: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,20 +6,35 @@ Law: a page costs what is on it. A filter that would walk the whole past has an 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from wakeful.core.agents import Agent
 from wakeful.core.events import Event, EventKind
-from wakeful.core.wakes import FLEET, Pause, agent_scope
+from wakeful.core.wakes import FLEET, Pause, Wake, agent_scope
 from wakeful.store.base import SqlBase
 from wakeful.store.protocol import AgentRow, RunRow, WakeRow
-from wakeful.store.rows import micros_or_none, to_events, to_micros, to_pause, to_run_row, to_standing, to_wake_row
+from wakeful.store.rows import (
+    from_micros,
+    micros_or_none,
+    to_events,
+    to_micros,
+    to_pause,
+    to_run_row,
+    to_standing,
+    to_wake,
+    to_wake_row,
+)
 from wakeful.store.session import Reading, Row
 
 # Above every id, and after every name.
 LAST_ID = (1 << 63) - 1
 LAST_NAME = "\U0010ffff"
+
+# What is told of agents that stand beside one another, and of some that were named.
+_OF_SPAN = ("oldest_waiting", "unread_counts", "task_counts")
+_OF_NAMES = ("oldest_waiting_of", "unread_counts_of", "task_counts_of")
 
 # The kinds of event that have an index of their own.
 ACTS = frozenset(
@@ -78,14 +93,18 @@ class Listing(SqlBase):
             rows = reader.all("latest_wakes" if agent is None else "latest_agent_wakes", **asked)
         return _wake_rows(reader, ids_of(rows))
 
+    def one_offs(self, agent: str | None = None) -> list[tuple[str, datetime]]:
+        rows = self.session.reader().all("waiting_one_offs", agent=agent)
+        return [(row["agent"], from_micros(row["retry_at"])) for row in rows]
+
     def wake(self, id: int) -> WakeRow | None:
         rows = _wake_rows(self.session.reader(), [id])
         return rows[0] if rows else None
 
-    def keyed_wake(self, agent: str, subject: str, key: str) -> int | None:
-        reading = self.session if self.session.depth else self.session.reader()
-        row = reading.one("keyed_wake", agent=agent, subject=subject, key=key)
-        return None if row is None or row["id"] is None else int(row["id"])
+    def keyed_wake(self, subject: str, key: str) -> Wake | None:
+        reading = self.session.nearest()
+        row = reading.one("keyed_wake", subject=subject, key=key)
+        return None if row is None else to_wake(row)
 
     def lineage(self, root: int, *, limit: int = 1000) -> list[WakeRow]:
         reader = self.session.reader()
@@ -121,35 +140,55 @@ class Listing(SqlBase):
         rows = self.session.reader().all("shown_in", ids=json.dumps(list(items)))
         return {row["item"]: row["run"] for row in rows}
 
+    def is_tainted(self, run: int) -> bool:
+        row = self.session.reader().one("tainted_run", run=run)
+        return row is not None and bool(row["tainted"])
+
     # -- the fleet as it stands ---------------------------------------------------------------------------
     def overview(
-        self, *, agent: str | None = None, after: str = "", limit: int = 1000, now: datetime | None = None
+        self,
+        *,
+        agent: str | None = None,
+        names: Sequence[str] | None = None,
+        after: str = "",
+        limit: int = 1000,
+        now: datetime | None = None,
+        brief: bool = False,
     ) -> list[AgentRow]:
         reader = self.session.reader()
+        if names is not None:
+            with reader.snapshot():
+                rows = reader.all("named_overview_rows", names=json.dumps(list(names)), after=after, limit=limit)
+                return self._overview(reader, rows, now, named=True) if rows else []
         first, last = (after, LAST_NAME) if agent is None else (agent, agent)
+        if brief:
+            rows = reader.all("overview_rows", first=first, last=last, after=after, limit=limit)
+            agents = self._declared(reader, rows)
+            return [_listed(row, agents[row["name"]]) for row in rows]
         with reader.snapshot():
             rows = reader.all("overview_rows", first=first, last=last, after=after, limit=limit)
             return self._overview(reader, rows, now) if rows else []
 
-    def _overview(self, reader: Reading, rows: list[Row], now: datetime | None) -> list[AgentRow]:
-        names = [name for row in rows for name in (row["name"], row["address"])]
-        span = {"first": min(names), "last": max(names)}
+    def _overview(
+        self, reader: Reading, rows: list[Row], now: datetime | None, *, named: bool = False
+    ) -> list[AgentRow]:
+        """Those that were `named` may stand far apart: what is between them is not looked at."""
+        names = dict.fromkeys(name for row in rows for name in (row["name"], row["address"]))
+        span = {"names": json.dumps(list(names))} if named else {"first": min(names), "last": max(names)}
+        oldest_waiting, unread_counts, task_counts = _OF_NAMES if named else _OF_SPAN
         agents = self._declared(reader, rows)
-        runs = {run.agent: run for run in _open_runs(reader, rows)}
+        runs = {run.agent: run for run in _open_runs(reader, rows, named)}
         pauses = _pauses(reader, min(names), max(names))
-        waiting = _waiting(reader, span, set(names))
-        unread = _counts(reader.one("unread_counts", **span, now=micros_or_none(now)))
-        tasks = _counts(reader.one("task_counts", **span))
+        waiting = _waiting(reader.all(oldest_waiting, **span), names)
+        unread = _counts(reader.one(unread_counts, **span, now=micros_or_none(now)))
+        tasks = _counts(reader.one(task_counts, **span))
         listed = []
         for row in rows:
             name, address = row["name"], row["address"]
             shared = None if name == address else address
             listed.append(
-                AgentRow(
-                    agent=agents[name],
-                    version=row["version"],
-                    standing=to_standing(row),
-                    overrides=tuple(json.loads(row["overrides"])) if row["overrides"] != "{}" else (),
+                replace(
+                    _listed(row, agents[name]),
                     run=runs.get(name),
                     pauses=_held_by(pauses, name, shared) if pauses else (),
                     waiting=waiting.get(name) or waiting.get(address),
@@ -168,6 +207,15 @@ class Listing(SqlBase):
         return agents | {row["name"]: self.read_agent(row) for row in read}
 
 
+def _listed(row: Row, agent: Agent) -> AgentRow:
+    return AgentRow(
+        agent=agent,
+        version=row["version"],
+        standing=to_standing(row),
+        overrides=tuple(json.loads(row["overrides"])) if row["overrides"] != "{}" else (),
+    )
+
+
 def ids_of(rows: list[Row]) -> list[int]:
     return [row["id"] for row in rows]
 
@@ -184,13 +232,14 @@ def _wake_rows(reader: Reading, ids: list[int]) -> list[WakeRow]:
     return [to_wake_row(row) for row in reader.all("wake_rows", ids=json.dumps(ids))] if ids else []
 
 
-def _open_runs(reader: Reading, rows: list[Row]) -> list[RunRow]:
+def _open_runs(reader: Reading, rows: list[Row], named: bool) -> list[RunRow]:
+    if named:
+        return _run_rows(reader, ids_of(reader.all("open_runs_of", names=json.dumps([row["name"] for row in rows]))))
     only = rows[0]["name"] if len(rows) == 1 else None
     return _run_rows(reader, ids_of(reader.all("open_runs", agent=only, after=0, before=LAST_ID)))
 
 
-def _waiting(reader: Reading, span: Row, names: set[str]) -> dict[str, WakeRow]:
-    rows = reader.all("oldest_waiting", **span)
+def _waiting(rows: list[Row], names: Collection[str]) -> dict[str, WakeRow]:
     return {row["agent"]: to_wake_row(row) for row in rows if row["agent"] in names}
 
 

@@ -74,7 +74,7 @@ class Mirroring(Recording):
         why: str = "",
     ) -> Edges:
         # Most looks find what is known: they are no transaction, and hold nobody up.
-        reading = self.session if self.session.depth else self.session.reader()
+        reading = self.session.nearest()
         named = {"source": source, "agent": agent}
         tended, rows = reading.lists(("source_row", named), ("mirrored", named))
         fence(tended, node, tenure)

@@ -44,6 +44,7 @@ class PostgresSession(Link):
         super().__init__(place, read_only=False)
         self.probe = probe
         self.depth = 0
+        self.held_by: int | None = None
         self.untouched = False
         # Whether the transaction holds locks that others may wait for.
         self.laden = False
@@ -217,6 +218,9 @@ class PostgresSession(Link):
         asked, answer = self._foreseen.get(query, (None, None))
         return answer if answer is not None and asked == parameters else self.send(query, parameters)
 
+    def nearest(self) -> Link:
+        return self if self.held_by == threading.get_ident() else self.reader()
+
     def reader(self) -> Reader:
         """The calling thread's own connection."""
         reader: Reader | None = getattr(self._local, "reader", None)
@@ -249,10 +253,11 @@ class _Whole:
     def __enter__(self) -> None:
         self.session.begin()
         self.session.depth = 1
+        self.session.held_by = threading.get_ident()
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         session = self.session
-        session.depth = 0
+        session.depth, session.held_by = 0, None
         try:
             if kind is None:
                 session.tell_all()

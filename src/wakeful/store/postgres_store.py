@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from wakeful.core.agents import Agent, Fleet
-from wakeful.core.events import EventKind
+from wakeful.core.events import Event, EventKind
 from wakeful.core.items import Item, NewItem, Observation
 from wakeful.core.ledger import Edges
 from wakeful.core.runs import Outcome
@@ -147,8 +147,10 @@ class PostgresStore(PostgresDeciding):
         for query in ("forget_slots", "number_slots"):
             self.session.write(query)
 
-    def set(self, agent: str, settings: dict[str, Any], by: str, now: datetime) -> Agent:
-        return self._alone("set", lambda: super(PostgresStore, self).set(agent, settings, by, now))
+    def set(
+        self, agent: str, settings: dict[str, Any], by: str, now: datetime, *, expected: int | None = None
+    ) -> Agent:
+        return self._alone("set", lambda: super(PostgresStore, self).set(agent, settings, by, now, expected=expected))
 
     def pause(self, pause: Pause, now: datetime) -> None:
         self._alone("pause", lambda: super(PostgresStore, self).pause(pause, now))
@@ -167,6 +169,10 @@ class PostgresStore(PostgresDeciding):
     ) -> Forgotten:
         verb = super().forget
         return self._alone("forget", lambda: verb(before, keys_before, now, output_before=output_before, limit=limit))
+
+    def note(self, events: Sequence[Event]) -> None:
+        verb = super().note
+        self._again(lambda: verb(events))
 
     # -- what arrives -------------------------------------------------------------------------------------
     def record(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:
@@ -317,6 +323,10 @@ class PostgresStore(PostgresDeciding):
     def _changing(self, change: str, site: str, verb: Callable[[], T], tasks: Sequence[int]) -> T:
         """What counts anew what a task waits for must not be overtaken by the end of that, or by a new need of it."""
         return self._alone(site, verb) if change in COUNTING else self._together(site, verb, items=tasks)
+
+    def take_task(self, run: int, epoch: int, now: datetime, *, task: int | None = None) -> Item | None:
+        verb = super().take_task
+        return self._together("take_task", lambda: verb(run, epoch, now, task=task), runs=[run])
 
     def save_step(
         self, run: int, epoch: int, name: str, result: str | None, now: datetime, *, task: int | None = None

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from wakeful.core.agents import Agent, Fleet, Limits
+from wakeful.core.events import Event
 from wakeful.core.facts import Facts
 from wakeful.core.items import Item, NewItem, Observation
 from wakeful.core.ledger import Edges
@@ -30,13 +31,20 @@ from wakeful.core.wakes import Pause, Verdict, Wake
 from wakeful.store.audited import Audited as Audited
 from wakeful.store.listed import AgentRow as AgentRow
 from wakeful.store.listed import Attempt as Attempt
+from wakeful.store.listed import Backlog as Backlog
 from wakeful.store.listed import Forgotten as Forgotten
+from wakeful.store.listed import Found as Found
+from wakeful.store.listed import Lane as Lane
 from wakeful.store.listed import NodeRow as NodeRow
 from wakeful.store.listed import RunRow as RunRow
+from wakeful.store.listed import Sought as Sought
 from wakeful.store.listed import SourceRow as SourceRow
+from wakeful.store.listed import Span as Span
+from wakeful.store.listed import StepRow as StepRow
 from wakeful.store.listed import Stop as Stop
 from wakeful.store.listed import StuckRow as StuckRow
 from wakeful.store.listed import TaskFilter as TaskFilter
+from wakeful.store.listed import Totals as Totals
 from wakeful.store.listed import WakeRow as WakeRow
 from wakeful.store.readable import Readable as Readable
 from wakeful.store.readable import Why as Why
@@ -119,9 +127,11 @@ class Store(Readable, Waited, Audited, Protocol):
         ones are marked removed; their history stays. With `boot` overdue timers wait for the grace. Declared
         one-offs become waiting wakes, once. Returns the names that changed. One transaction."""
 
-    def set(self, agent: str, settings: dict[str, object], by: str, now: datetime) -> Agent:
+    def set(
+        self, agent: str, settings: dict[str, object], by: str, now: datetime, *, expected: int | None = None
+    ) -> Agent:
         """Override limits of a live agent; None takes an override back. Waiting wakes of that agent are tried
-        again. One transaction."""
+        again. Where another version of it is `expected` than there is, nothing is done: `Outdated`. One transaction."""
 
     def pause(self, pause: Pause, now: datetime) -> None:
         """Insert or replace the pause of that scope and owner. One transaction; once it returns, no run begins in
@@ -131,11 +141,19 @@ class Store(Readable, Waited, Audited, Protocol):
         """Remove the pauses of that scope (or only those of one owner) and try what waited for it, spread.
         Whether there was one. One transaction."""
 
+    def note(self, events: Sequence[Event]) -> None:
+        """What no row tells (`core.events.NOTES`): what the operator did, what nobody was let do, what a run has read.
+        Within a write it shares the transaction of what it tells. One transaction."""
+
     # -- what arrives -------------------------------------------------------------------------------------
     def record(self, items: Sequence[NewItem], now: datetime) -> list[Recorded]:
         """Insert items, or find them by their idempotency key; the same key with another body raises `Conflict`
         and nothing of the batch is kept. Tasks that need each other in a circle are a `Mistake`. A task that a run adds
         too far down a chain is blocked, and says so. One transaction."""
+
+    def keyed_items(self, keys: Sequence[str]) -> Mapping[str, int]:
+        """Of these idempotency keys those that are taken, each with its item. Called within a write, whose own doings
+        it sees. Reads only."""
 
     def recur(self, now: datetime) -> list[Recorded]:
         """Put the tasks of declared recurrences into their queues whose instant has come, and set their next. One
@@ -267,6 +285,11 @@ class Store(Readable, Waited, Audited, Protocol):
         result: str | None = None,
     ) -> list[int]:
         """The same of many: those whose state allows it are changed, and returned. One transaction."""
+
+    def take_task(self, run: int, epoch: int, now: datetime, *, task: int | None = None) -> Item | None:
+        """A run that is about something else takes a task for itself: the best placed of its agent's queues, or the one
+        that is named; None where there is none that could begin now, or a pause holds it. It is leased to that run, one
+        attempt. A run about tasks is a `Mistake`, an older epoch `Stale`. One transaction."""
 
     def save_step(
         self, run: int, epoch: int, name: str, result: str | None, now: datetime, *, task: int | None = None

@@ -16,12 +16,19 @@ from wakeful.core.standing import Standing
 from wakeful.core.wakes import Pause, Wake
 from wakeful.store.listed import AgentRow as AgentRow
 from wakeful.store.listed import Attempt as Attempt
+from wakeful.store.listed import Backlog as Backlog
+from wakeful.store.listed import Found as Found
+from wakeful.store.listed import Lane as Lane
 from wakeful.store.listed import NodeRow as NodeRow
 from wakeful.store.listed import RunRow as RunRow
+from wakeful.store.listed import Sought as Sought
 from wakeful.store.listed import SourceRow as SourceRow
+from wakeful.store.listed import Span as Span
+from wakeful.store.listed import StepRow as StepRow
 from wakeful.store.listed import Stop as Stop
 from wakeful.store.listed import StuckRow as StuckRow
 from wakeful.store.listed import TaskFilter as TaskFilter
+from wakeful.store.listed import Totals as Totals
 from wakeful.store.listed import WakeRow as WakeRow
 
 
@@ -37,10 +44,19 @@ class Why:
 
 class Readable(Protocol):
     def overview(
-        self, *, agent: str | None = None, after: str = "", limit: int = 1000, now: datetime | None = None
+        self,
+        *,
+        agent: str | None = None,
+        names: Sequence[str] | None = None,
+        after: str = "",
+        limit: int = 1000,
+        now: datetime | None = None,
+        brief: bool = False,
     ) -> list[AgentRow]:
         """The live agents by name, each with all that a listing tells, in a few reads however many there are. With
-        `now`, what is put off until later is not counted as unread."""
+        `names`, only those that are called so, or stand behind an address of that name. With `now`, what is put off
+        until later is not counted as unread. A `brief` one tells who they are and where they stand, and nothing of
+        their work: it costs the same however much there is of that."""
 
     def nodes(self, now: datetime) -> list[NodeRow]:
         """Every node that is known, by name."""
@@ -77,12 +93,15 @@ class Readable(Protocol):
         """Messages and mirrored items that are open although a run that saw them has ended, the longest first; not
         those that are snoozed, held by a run, or to be shown again at once."""
 
+    def backlog(self, now: datetime) -> Backlog:
+        """What is open in the whole store, in a few reads however much there is."""
+
     def sources(self) -> list[SourceRow]: ...
     def mirrored_sources(self) -> list[tuple[str, str]]:
         """Every (source, agent) that has open mirrored items."""
 
-    def keyed_wake(self, agent: str, subject: str, key: str) -> int | None:
-        """The first wake under that key (`key:…`); within a write also what that has asked for itself."""
+    def keyed_wake(self, subject: str, key: str) -> Wake | None:
+        """The first wake about that under that key (`key:…`); within a write also what that has asked for itself."""
 
     def lineage(self, root: int, *, limit: int = 1000) -> list[WakeRow]:
         """The wakes that came of one, itself first, by id; what each run cost is in its row."""
@@ -122,6 +141,37 @@ class Readable(Protocol):
     ) -> list[RunRow]:
         """Oldest first after `after`; with `before`, the newest ones before it, newest first."""
 
+    def find_runs(
+        self,
+        *,
+        agent: str | None = None,
+        outcome: str | None = None,
+        cause: str | None = None,
+        open: bool | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> Found[RunRow]:
+        """Those before `before` that ended like that or were begun by that cause, newest first, within a bounded part
+        of the past."""
+
+    def find_decided(
+        self,
+        sought: Sought,
+        *,
+        agent: str | None = None,
+        after: int = 0,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> Found[Event]:
+        """The events of such verdicts between two of them, newest first, within a bounded part of the past."""
+
+    def some_items(self, ids: Sequence[int]) -> list[Item]:
+        """Those of them that there are, in one read."""
+
+    def steps_told(self, run: int, *, limit: int = 200, longest: int = 1_000) -> list[StepRow]:
+        """The steps that are kept of what the run is about, in the order in which they were saved: the newest, and of
+        each result no more than so many characters."""
+
     def wakes(
         self,
         *,
@@ -133,7 +183,13 @@ class Readable(Protocol):
     ) -> list[WakeRow]:
         """Oldest first after `after`; with `before`, the newest ones before it, newest first."""
 
+    def one_offs(self, agent: str | None = None) -> list[tuple[str, datetime]]:
+        """The instants that beats were asked for, of an agent or an address or of all, and that have not come."""
+
     def wake(self, id: int) -> WakeRow | None: ...
+    def is_tainted(self, run: int) -> bool:
+        """Whether something from outside was put before that run, is among its tasks, or was read by it since."""
+
     def events(
         self,
         *,
@@ -148,7 +204,21 @@ class Readable(Protocol):
     def events_until(self, at: datetime) -> int:
         """The id of the last event that was written at or before `at`; 0 when there is none."""
 
+    def span(self, since: datetime, until: datetime) -> Span:
+        """Where a stretch of time lies among the events and the runs, found by halves."""
+
+    def lanes(self, agents: Sequence[str], span: Span, *, limit: int = 500) -> list[Lane]:
+        """What happened to each of these within that span; of runs and of verdicts the newest, so many at most."""
+
+    def pauses_told(self, agents: Sequence[str | None]) -> list[Event]:
+        """When each of these agents or addresses was paused and resumed, oldest first; None is the fleet and sources.
+        Of each the newest, and not without end."""
+
     def total(self, scope: str, day: str, measure: str) -> int: ...
+    def totals(self, scopes: Sequence[str], first: str, last: str) -> list[Totals]:
+        """Of each of these scopes all that was counted from one day to another; of a day without any there is none.
+        One read."""
+
     def pairs(self, address: str, day: str) -> dict[str, int]:
         """How often this address and each other one woke one another on that day, whoever began."""
 

@@ -1,7 +1,8 @@
 """What is sent: messages and tasks.
 
 Laws:
-- One idempotency key is one item: the same again is found, something else under the key is a conflict.
+- One idempotency key is one item: the same again is found, something else under the key is a conflict, unless it is
+  said to be that item whatever else it says.
 - A batch is recorded whole or not at all; who needs whom in it may come in any order, but not in a circle.
 - A task that a run adds stands one deeper than that run. Too deep it is recorded all the same, and blocked.
 """
@@ -16,6 +17,7 @@ from itertools import groupby
 from wakeful.core.errors import Conflict, Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.items import PRIORITY_RANKS, NewItem, Past
+from wakeful.core.tasks import spoken_key
 from wakeful.store.depending import Depending, refuse_circles
 from wakeful.store.entries import SWEEP as SWEEP
 from wakeful.store.entries import is_task, message_row, task_rows
@@ -106,6 +108,9 @@ class Recording(Depending):
             for number, item in enumerate(items)
         ]
 
+    def keyed_items(self, keys: Sequence[str]) -> dict[str, int]:
+        return {row["dedupe"]: row["id"] for row in self.items_known_by(keys)}
+
     def _known_keys(self, keys: list[str]) -> dict[str, Row]:
         return {row["dedupe"]: row for row in self.items_known_by(keys)}
 
@@ -118,13 +123,14 @@ class Recording(Depending):
 
     def known(self, item: NewItem, row: Row | None = None) -> Recorded:
         """The item that came before under the same key; it must be the same item."""
+        key = spoken_key(item.dedupe or "", item.sender)
         if row is None:
             found = self._known_keys([item.dedupe or ""])
             if not found:
-                raise Conflict(f"the key {item.dedupe!r} is taken")
+                raise Conflict(f"the key {key!r} is taken")
             (row,) = found.values()
-        if _told(row) != _meant(item):
-            raise Conflict(f"the key {item.dedupe!r} was used before for something else, item {row['id']}")
+        if not item.once and _told(row) != _meant(item):
+            raise Conflict(f"the key {key!r} was used before for something else, {row['kind']} {row['id']}")
         return Recorded(id=row["id"], duplicate=True)
 
 

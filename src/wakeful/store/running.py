@@ -116,12 +116,12 @@ class Running(Declaring):
 
     def expire(self, now: datetime, *, unclaimed_for: timedelta = UNCLAIMED_FOR) -> list[int]:
         with self.session.transaction("expire"):
-            runs = self.session.all("unclaimed_runs", before=to_micros(now - unclaimed_for))
+            before, at = {"before": to_micros(now - unclaimed_for)}, {"now": to_micros(now)}
+            runs, pauses = self.session.lists(("unclaimed_runs", before), ("expired_pauses", at))
             for run in runs:
                 self.void_run(run["id"], run["epoch"], now)
-            pauses = self.session.all("expired_pauses", now=to_micros(now))
             self.lift([to_pause(row) for row in pauses], "time", now)
-            self.session.write("ripen_tasks", now=to_micros(now), limit=MOST_RIPENED)
+            self.session.write("ripen_tasks", **at, limit=MOST_RIPENED)
             return [run["id"] for run in runs]
 
 

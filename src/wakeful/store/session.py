@@ -63,6 +63,9 @@ class Session(Reading, Protocol):
     def many(self, query: str, rows: Sequence[Row]) -> None:
         """Execute for each, in any order; a database may take them all at once."""
 
+    def nearest(self) -> Reading:
+        """Who reads in the course of a transaction of this thread sees what it wrote; anybody else, a reader."""
+
     def reader(self) -> Looking:
         """Reads what was committed; it never waits for a writer, nor holds one up."""
 

@@ -4,28 +4,51 @@ Laws:
 - One process writes, over one connection, which alone checkpoints; everything else opens the file read-only.
 - Always BEGIN IMMEDIATE: a read that turns into a write fails at once in SQLite, whatever the timeout.
 - `synchronous=FULL`: what was committed survives the loss of power. Only tests say otherwise.
+- A file that is damaged is not opened (see `pages`). One that cannot be written for now, or is no longer where it was,
+  is `Sick`: nothing is answered as done. After an error of the disk the connection is another one.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from wakeful.core.errors import Busy, Mistake
+from wakeful.core.errors import Busy, Mistake, Sick
+from wakeful.store import pages
 from wakeful.store.backups import APPLICATION_ID, copy
+from wakeful.store.filing import Filing
 from wakeful.store.migrate import migrate
 from wakeful.store.named_sql import Query, load_queries
 from wakeful.store.session import CALL, Probe, Row
 from wakeful.store.store import SqlStore
 
-BUSY_TIMEOUT_MS = 5_000
+BUSY_TIMEOUT_MS, IMPATIENT_MS = 4_000, 100
 _CACHE_KIB = 64 * 1024
+# By these the disk, or the file on it, tells that it is in trouble.
+TROUBLE = (
+    *(apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.CorruptError, apsw.NotADBError),
+    *(apsw.PermissionsError, apsw.ProtocolError, apsw.NoLFSError),
+)
+
+
+def _keep_a_log(connection: apsw.Connection) -> None:
+    """While another process turns a fresh file into one with a log, SQLite refuses at once, whatever its timeout."""
+    until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.pragma("journal_mode", "wal")
+            return
+        except apsw.BusyError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 class _Connection:
@@ -33,11 +56,14 @@ class _Connection:
 
     def __init__(self, connection: apsw.Connection, queries: dict[str, Query]) -> None:
         self.connection = connection
+        self._begin_with(connection)
+        self._queries = queries
+        self._columns: dict[str, tuple[str, ...]] = {}
+
+    def _begin_with(self, connection: apsw.Connection) -> None:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # Without this a statement that touches a partial index is prepared anew for every new value that is bound.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        self._queries = queries
-        self._columns: dict[str, tuple[str, ...]] = {}
 
     def _execute(self, name: str, parameters: Row) -> apsw.Cursor:
         query = self._queries[name]
@@ -46,17 +72,27 @@ class _Connection:
             return self.connection.execute(query.text, bindings)
         except apsw.BusyError as error:
             raise Busy(f"the database is locked by another process: {error}") from error
+        except TROUBLE as error:
+            raise self.sick(error) from error
+
+    def sick(self, error: Exception) -> Sick:
+        return Sick(f"the store does not answer: {error}; see that its disk is there, writable and not full")
 
     def all(self, query: str, **parameters: Any) -> list[Row]:
-        cursor = self._execute(query, parameters)
+        try:
+            return self._rows(query, self._execute(query, parameters))
+        except TROUBLE as error:
+            raise self.sick(error) from error
+
+    def _rows(self, query: str, cursor: apsw.Cursor) -> list[Row]:
         columns = self._columns.get(query)
-        rows = []
-        for row in cursor:
-            if columns is None:
-                columns = tuple(column[0] for column in cursor.get_description())
-                self._columns[query] = columns
-            rows.append(dict(zip(columns, row, strict=True)))
-        return rows
+        if columns is None:
+            first = next(cursor, None)
+            if first is None:
+                return []
+            columns = self._columns[query] = tuple(column[0] for column in cursor.get_description())
+            return [dict(zip(columns, row, strict=True)) for row in (first, *cursor)]
+        return [dict(zip(columns, row)) for row in cursor.fetchall()]  # noqa: B905  as strict the first time
 
     def lists(self, *queries: tuple[str, Row]) -> list[list[Row]]:
         return [self.all(query, **parameters) for query, parameters in queries]
@@ -95,23 +131,91 @@ class SqliteSession(_Connection):
     def unreferenced(self, error: Exception) -> bool:
         return getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_FOREIGNKEY
 
-    def __init__(self, path: Path, *, durable: bool = True, probe: Probe | None = None) -> None:
+    def __init__(
+        self, path: Path, *, durable: bool = True, probe: Probe | None = None, disk: str | None = None
+    ) -> None:
+        """`disk` is the name of the VFS that it is reached by, where it is not the machine's own."""
+        summed = durable and pages.verify(path)
         _create(path)
-        flags = apsw.SQLITE_OPEN_READWRITE
-        super().__init__(apsw.Connection(str(path), flags=flags, statementcachesize=256), load_queries("sqlite"))
         self.path = path
+        self._file, self._log = str(path), str(pages.log_of(path))
         self.probe = probe
+        self._disk = disk
+        self._durable = durable
+        super().__init__(self._connected(), load_queries("sqlite"))
         self.depth = 0
+        self.held_by: int | None = None
         self.untouched = False
         self._local = threading.local()
         self._readers: list[Reader] = []
+        self._filing: Filing | None = None
+        # The disk failed us over this connection.
+        self._suspect = False
+        self.patient = True
         self._refuse_foreign()
         try:
             self._prepare(durable)
             migrate(self.connection, APPLICATION_ID)
+            if durable:
+                self._filing = Filing(path, self.connection, summed=summed)
+            else:
+                pages.forget(path)
+            self._place = self._where()
         except apsw.BusyError as error:
             self.close()
             raise Busy(f"{path} is locked by another process") from error
+        except TROUBLE as error:
+            self.close()
+            raise self.sick(error) from error
+        except Mistake:
+            self.close()
+            raise
+
+    def _connected(self) -> apsw.Connection:
+        try:
+            connection = apsw.Connection(
+                str(self.path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=self._disk, statementcachesize=256
+            )
+        except TROUBLE as error:
+            raise self.sick(error) from error
+        return connection
+
+    def _where(self) -> tuple[int, int, int, int]:
+        """Which files we write to, as far as they are still where they were."""
+        try:
+            file, log = os.stat(self._file), os.stat(self._log)
+        except OSError as error:
+            raise Sick(f"{error.filename} was taken away while it was in use: put it back") from error
+        return file.st_dev, file.st_ino, log.st_dev, log.st_ino
+
+    def must_be_there(self) -> None:
+        """Before anything is written: what went into a file that nobody can find again would be lost."""
+        if self._suspect:
+            self._reconnect()
+        if self._where() != self._place:
+            raise Sick(f"{self.path} was replaced while it was in use: stop the engine, then put it back")
+
+    def be_patient(self, patient: bool) -> None:
+        """Whoever finds the lock taken after a long wait has waited for those who come next, too."""
+        self.patient = patient
+        self.connection.set_busy_timeout(BUSY_TIMEOUT_MS if patient else IMPATIENT_MS)
+
+    def _reconnect(self) -> None:
+        old, self.connection = self.connection, self._connected()
+        self._begin_with(self.connection)
+        try:
+            self._prepare(self._durable)
+            if self._filing is not None:
+                self._filing.follow(self.connection)
+        except TROUBLE as error:
+            raise self.sick(error) from error
+        with suppress(apsw.Error):
+            old.close(True)
+        self._suspect = False
+
+    def sick(self, error: Exception) -> Sick:
+        self._suspect = not isinstance(error, apsw.FullError)
+        return super().sick(error)
 
     def _refuse_foreign(self) -> None:
         """A file that is not ours is left as it is, to the byte."""
@@ -125,18 +229,18 @@ class SqliteSession(_Connection):
 
     def _not_ours(self, why: str) -> Mistake:
         self.close()
-        return Mistake(
-            f"{self.path} is not a wakeful store: {why}",
-            "name another data folder, or restore this file from a backup; it was left untouched",
-        )
+        remedy = "name another data folder, or restore this file from a backup; it was left untouched"
+        return Mistake(f"{self.path} is not a wakeful store: {why}", remedy)
 
     def _prepare(self, durable: bool) -> None:
         connection = self.connection
         connection.pragma("synchronous", "full" if durable else "off")
-        connection.pragma("journal_mode", "wal")
+        _keep_a_log(connection)
         connection.pragma("foreign_keys", True)
         connection.pragma("cache_size", -_CACHE_KIB)
         connection.pragma("trusted_schema", False)
+        # What a part of a transaction would undo is kept at hand: it is written with almost every statement.
+        connection.pragma("temp_store", "memory")
 
     def transaction(self, site: str) -> AbstractContextManager[None]:
         return _Part(self, site) if self.depth else _Whole(self, site)
@@ -144,6 +248,9 @@ class SqliteSession(_Connection):
     @property
     def alive(self) -> bool:
         return self.connection.in_transaction
+
+    def nearest(self) -> _Connection:
+        return self if self.held_by == threading.get_ident() else self.reader()
 
     def write(self, query: str, **parameters: Any) -> None:
         for _ in self._execute(query, parameters):
@@ -175,7 +282,10 @@ class SqliteSession(_Connection):
         elif rows:
             names = self._queries[query].parameters
             bindings = [tuple([row[name] for name in names]) for row in rows]
-            self.connection.executemany(self._queries[query].text, bindings)
+            try:
+                self.connection.executemany(self._queries[query].text, bindings)
+            except TROUBLE as error:
+                raise self.sick(error) from error
 
     def reader(self) -> Reader:
         """The calling thread's own read-only connection."""
@@ -192,6 +302,9 @@ class SqliteSession(_Connection):
         for reader in self._readers:
             reader.close()
         self._readers.clear()
+        if self._filing is not None:
+            self._filing.close()
+            self._filing = None
         super().close()
 
 
@@ -205,20 +318,30 @@ class _Whole:
         self.site = site
 
     def __enter__(self) -> None:
+        session = self.session
+        session.must_be_there()
         try:
-            self.session.connection.execute("BEGIN IMMEDIATE")
+            session.connection.execute("BEGIN IMMEDIATE")
         except apsw.BusyError as error:
-            raise Busy(f"{self.session.path} is locked by another process") from error
-        self.session.depth = 1
+            session.be_patient(False)
+            raise Busy(f"{session.path} is locked by another process") from error
+        except TROUBLE as error:
+            raise session.sick(error) from error
+        if not session.patient:
+            session.be_patient(True)
+        session.depth = 1
+        session.held_by = threading.get_ident()
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         session = self.session
-        session.depth = 0
+        session.depth, session.held_by = 0, None
         try:
             if kind is None:
                 if session.probe:
                     session.probe("before", self.site)
                 session.connection.execute("COMMIT")
+        except TROUBLE as trouble:
+            raise session.sick(trouble) from trouble
         finally:
             # After a commit there is nothing to undo; after anything else there may be.
             if session.connection.in_transaction:
@@ -269,6 +392,6 @@ def _create(path: Path) -> None:
         raise Mistake(reason, "name a data folder that you may write to") from error
 
 
-def open_sqlite(path: Path, *, durable: bool = True, probe: Probe | None = None) -> SqlStore:
+def open_sqlite(path: Path, *, durable: bool = True, probe: Probe | None = None, disk: str | None = None) -> SqlStore:
     """The store in one file. The caller holds the data folder's lock (see `folder`)."""
-    return SqlStore(SqliteSession(path, durable=durable, probe=probe))
+    return SqlStore(SqliteSession(path, durable=durable, probe=probe, disk=disk))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 
 from wakeful.core.agents import Agent
@@ -17,14 +18,19 @@ from wakeful.store.handling import Handling
 from wakeful.store.inboxes import Inboxes
 from wakeful.store.joining import Joining
 from wakeful.store.keeping import Keeping
+from wakeful.store.lanes import Lanes
 from wakeful.store.listing import Listing
+from wakeful.store.measuring import Measuring
 from wakeful.store.mirroring import Mirroring
+from wakeful.store.noting import Noting
 from wakeful.store.opinions import target_of
-from wakeful.store.protocol import Attempt, RunRow, Why
+from wakeful.store.protocol import Attempt, RunRow, Totals, Why
 from wakeful.store.publishing import Publishing
 from wakeful.store.queues import Queues
 from wakeful.store.rows import to_attempt, to_item, to_pause, to_run_row, to_standing
+from wakeful.store.searching import Searching
 from wakeful.store.stopping import Stopping
+from wakeful.store.taking import Taking
 from wakeful.store.tasking import Tasking
 from wakeful.store.waiting import Waiting
 
@@ -36,10 +42,15 @@ class SqlStore(
     Queues,
     Dueness,
     Listing,
+    Lanes,
+    Searching,
+    Measuring,
     Deciding,
     Joining,
     Stopping,
+    Noting,
     Publishing,
+    Taking,
     Tasking,
     Keeping,
     Auditing,
@@ -76,6 +87,10 @@ class SqlStore(
     def total(self, scope: str, day: str, measure: str) -> int:
         row = self.session.reader().one("total_row", scope=scope, day=day)
         return 0 if row is None else int(row[measure])
+
+    def totals(self, scopes: Sequence[str], first: str, last: str) -> list[Totals]:
+        asked = json.dumps(list(dict.fromkeys(scopes)))
+        return [Totals(**row) for row in self.session.reader().all("totals", scopes=asked, first=first, last=last)]
 
     def pairs(self, address: str, day: str) -> dict[str, int]:
         begin, end = f"pair:{address}|", f"|{address}"

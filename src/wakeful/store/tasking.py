@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from wakeful.core.codec import encode
-from wakeful.core.errors import Mistake, Stale, Unknown
+from wakeful.core.errors import Ended, Mistake, Stale, Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.items import TERMINAL, Item, Kind, State, place
 from wakeful.store.depending import NEVER, REMOVED
@@ -76,42 +76,38 @@ class Tasking(Finishing):
             raise Unknown(f"no task {task}")
         return to_item(row)
 
-    def _objection(self, item: Item, change: str) -> Mistake | None:
+    def _objection(self, item: Item, change: str) -> Ended | None:
         """Why this cannot be done to a task as it stands."""
         if change == "retry":
             return self._not_retried(item)
         if change == "remove":
             return self._not_removed(item)
-        return (
-            Mistake(f"task {item.id} is {item.state} already", "a task ends once") if item.state in TERMINAL else None
-        )
+        return Ended(f"task {item.id} is {item.state} already", "a task ends once") if item.state in TERMINAL else None
 
-    def _not_retried(self, item: Item) -> Mistake | None:
+    def _not_retried(self, item: Item) -> Ended | None:
         put_off = item.state is State.pending and item.not_before is not None
         if item.state not in _RETRIED and not put_off:
-            return Mistake(
+            return Ended(
                 f"task {item.id} is {item.state}", "only what is dead, failed, blocked or put off can be retried"
             )
         if item.state in TERMINAL and (still := self._still_at(item)) is not None:
             return still
         for row in self.session.all("needed_by", item=item.id):
             if row["state"] in NEVER:
-                return Mistake(
-                    f"task {item.id} depends on task {row['id']}, which is {row['state']}", "retry that first"
-                )
+                return Ended(f"task {item.id} depends on task {row['id']}, which is {row['state']}", "retry that first")
         return None
 
-    def _not_removed(self, item: Item) -> Mistake | None:
+    def _not_removed(self, item: Item) -> Ended | None:
         if item.state not in TERMINAL:
-            return Mistake(f"task {item.id} is {item.state}", "cancel it first: only what has ended can be removed")
+            return Ended(f"task {item.id} is {item.state}", "cancel it first: only what has ended can be removed")
         return self._still_at(item)
 
-    def _still_at(self, item: Item) -> Mistake | None:
+    def _still_at(self, item: Item) -> Ended | None:
         """A task that was taken from its run is that worker's until the run has ended it."""
         row = self.session.one("attempt_under_way", item=item.id)
         if row is None:
             return None
-        return Mistake(f"run {row['run']} is still at task {item.id}", "try again when it has ended")
+        return Ended(f"run {row['run']} is still at task {item.id}", "try again when it has ended")
 
     def _alter(self, item: Item, change: str, by: str, now: datetime, reason: str, result: str | None) -> None:
         fields: dict[str, object] = {"change": change, "by": by, "from": item.state.value}
@@ -188,7 +184,10 @@ class Tasking(Finishing):
             subject = beat_subject(row["agent"], row["beat"]) if task is None else task_subject(task)
             if task is not None and self.session.one("task_held", run=run, item=task) is None:
                 raise Stale(f"task {task} is not under way in run {run}")
-            self.session.write("put_step", subject=subject, name=name, result=result, now=to_micros(now))
+            new = self.session.run("put_step", subject=subject, name=name, result=result, now=to_micros(now))
+            if new and result is not None:
+                whose = {"name": name} if task is not None else {"name": name, "beat": row["beat"]}
+                self.event(EventKind.step_saved, now, agent=row["agent"], run=run, item=task, fields=whose)
 
     def steps(self, run: int, *, task: int | None = None) -> dict[str, str | None]:
         reader = self.session.reader()

@@ -1,8 +1,8 @@
-"""Time that stands still until it is told to move.
+"""What the clocks of a world show.
 
 Laws:
-- `elapsed` only grows, and is what waits are measured with; the wall can be set, forward and back.
-- No two readings of the wall are the same instant: each act has a time of its own, so that what the store wrote can
+- One clock is right. That of a node is off by its skew, and can be set; what has elapsed is the same for all.
+- No two readings of any of them are the same instant: each act has a time of its own, so that what the store wrote can
   be laid beside what the world saw.
 """
 
@@ -10,38 +10,61 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-TICK = timedelta(microseconds=1)
+from wakeful.testing.loop import VirtualLoop
+
+NOTHING = timedelta()
 
 
-class VirtualClock:
+class TrueClock:
+    """The time of a whole world, on a virtual loop; it stands still once the loop has ended."""
+
     def __init__(self, start: datetime) -> None:
-        self.elapsed = timedelta()
-        self._offset = start
+        self._start = start
+        self._loop: VirtualLoop | None = None
+        self._stopped = timedelta()
         self._given: set[datetime] = set()
+
+    def begin(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def end(self) -> None:
+        self._stopped, self._loop = self.elapsed, None
+
+    @property
+    def elapsed(self) -> timedelta:
+        return self._stopped if self._loop is None else timedelta(seconds=self._loop.time())
+
+    def seconds(self) -> float:
+        assert self._loop is not None
+        return self._loop.time()
 
     @property
     def wall(self) -> datetime:
-        """What the wall shows, without the reading being counted as one."""
-        return self._offset + self.elapsed
+        return self._start + self.elapsed
+
+    def now(self, skew: timedelta = NOTHING) -> datetime:
+        assert self._loop is not None
+        while True:
+            self._loop.tick()
+            shown = self.wall + skew
+            if shown not in self._given:
+                self._given.add(shown)
+                return shown
+
+
+class SkewedClock:
+    """The clock of one node, as its engine reads it; it can be set."""
+
+    def __init__(self, true: TrueClock, skew: timedelta) -> None:
+        self._true = true
+        self.skew = skew
 
     def now(self) -> datetime:
-        """A reading of the wall, later than any before it unless the wall was set back, and never one of them."""
-        self.elapsed += TICK
-        while self.wall in self._given:
-            self.elapsed += TICK
-        self._given.add(self.wall)
-        return self.wall
+        return self._true.now(self.skew)
 
-    def advance_to(self, elapsed: timedelta) -> None:
-        self.elapsed = max(self.elapsed, elapsed)
+    @property
+    def wall(self) -> datetime:
+        return self._true.wall + self.skew
 
-    def advance(self, by: timedelta) -> None:
-        self.advance_to(self.elapsed + by)
-
-    def set_wall(self, by: timedelta) -> None:
-        """Somebody sets the clock on the wall; nothing has elapsed."""
-        self._offset += by
-
-    def until(self, moment: datetime) -> timedelta:
-        """When, in elapsed time, the wall will show that moment if nobody sets it."""
-        return max(moment - self._offset, self.elapsed)
+    def elapsed(self) -> float:
+        return self._true.seconds()

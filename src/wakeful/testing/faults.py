@@ -1,34 +1,44 @@
-"""Where the engine dies: at a commit, before or after it, or between two of them.
-
-The store calls the probe around each commit. A `Crash` before the commit rolls it back; one after it leaves the
-change in place although nobody is told. Whoever catches it has lost all memory.
-"""
+"""What befalls the nodes of a world at the moments at which they are open to it, drawn from the seed."""
 
 from __future__ import annotations
 
 from random import Random
 
-
-class Crash(Exception):
-    """The process is gone. What it had not written is gone with it."""
-
-    @property
-    def committed(self) -> bool:
-        return str(self).startswith("after")
+COMMITS = ("crash before", "crash after", "away before", "away after", "full")
 
 
 class Faults:
-    def __init__(self, dice: Random, share: float) -> None:
-        """`share` is the probability of a crash at each probed moment."""
+    def __init__(self, dice: Random, shape: Random) -> None:
+        """How likely each is, is a matter of the seed: many worlds have little of it, some have a lot."""
         self._dice = dice
-        self._share = share
         self.on = True
-        self.crashes: list[str] = []
+        self.met: list[str] = []
+        self._crash = shape.choice((0.0, 0.0001, 0.0004, 0.0015))
+        self._commit = shape.choice((0.0, 0.0005, 0.002, 0.006))
+        self._kinds = [kind for kind in COMMITS if shape.random() < 0.8] or list(COMMITS)
+        self._lost = shape.choice((0.0, 0.05, 0.5, 1.0))
+        self._slow = shape.choice((0.0, 0.02, 0.2))
 
-    def probe(self, moment: str, site: str) -> None:
-        self.maybe(f"{moment} {site}")
+    def note(self, trouble: str, site: str) -> None:
+        self.met.append(f"{trouble} {site}")
 
-    def maybe(self, where: str, weight: int = 1) -> None:
-        if self.on and self._share and self._dice.random() < self._share * weight:
-            self.crashes.append(where)
-            raise Crash(where)
+    def at_await(self, weight: int = 1) -> bool:
+        return self.on and self._crash > 0 and self._dice.random() < self._crash * weight
+
+    def at_commit(self, weight: int = 1) -> str | None:
+        if not self.on or self._commit == 0 or self._dice.random() >= self._commit * weight:
+            return None
+        return self._dice.choice(self._kinds)
+
+    def hints(self) -> list[float]:
+        """After how many seconds a hint arrives, each time that it does."""
+        if not self.on:
+            return [0.0]
+        if self._dice.random() < self._lost:
+            return []
+        return [self._dice.choice((0.0, 0.0, 0.01, 3.0)) for _ in range(self._dice.choice((1, 1, 1, 2)))]
+
+    def slow_start(self) -> float:
+        if not self.on or self._dice.random() >= self._slow:
+            return 0.0
+        return self._dice.choice((0.5, 5.0, 90.0))

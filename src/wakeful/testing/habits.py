@@ -13,7 +13,7 @@ from wakeful.core.wakes import Subject
 from wakeful.store.protocol import TaskEnd
 from wakeful.testing.runner import Act, Plan, done, failed, no_work
 
-ACTS = ("message", "message", "wake", "wake", "task", "edit", "step", "self")
+ACTS = ("message", "message", "wake", "wake", "wake", "task", "edit", "step", "self")
 TEMPERS = {
     "steady": ("done", "done", "done", "no_work"),
     "idle": ("no_work", "no_work", "no_work", "done"),
@@ -36,7 +36,7 @@ class Habits:
 def draw_habits(dice: Random) -> Habits:
     return Habits(
         temper=dice.choice(list(TEMPERS)),
-        talk=dice.choice((0.0, 0.3, 1.0, 2.0)),
+        talk=dice.choice((0.0, 0.5, 1.5, 3.0)),
         length=timedelta(minutes=dice.choice((1, 3, 10, 25))),
         reports=dice.choice((0.0, 0.7, 1.0)),
     )

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+TICK = 1e-6
+
 
 class NothingComes(RuntimeError):
     """Everybody waits, and nothing that they wait for can come."""
@@ -42,6 +44,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._virtual.passed
+
+    def tick(self) -> None:
+        """The least of time goes by."""
+        self._virtual.passed += TICK
 
     def run_in_executor(self, executor: Any, function: Any, *arguments: Any) -> Any:  # type: ignore[override]
         future: asyncio.Future[Any] = self.create_future()

@@ -131,7 +131,8 @@ class VirtualRunner:
                 guardian.task_exits.append(tasks[guardian.tasks_ended][1])
                 guardian.tasks_ended += 1
             if guardian.ends <= elapsed:
-                self._end(guardian, guardian.plan.ending, elapsed)
+                # Then, and not when somebody looks.
+                self._end(guardian, guardian.plan.ending, guardian.ends)
                 ended.append(guardian)
         return ended
 

@@ -16,12 +16,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wakeful.control.auditing.audit import audit
 from wakeful.core.events import EventKind
-from wakeful.store.protocol import Store
-from wakeful.store.session import Probe
-from wakeful.store.sqlite import open_sqlite
 from wakeful.testing.checkers import History, Violation, judge
+from wakeful.testing.pace import PACE
+from wakeful.testing.shared import open_shared as open_store
 from wakeful.testing.world import World
+
+__all__ = ["Report", "main", "open_store", "reports", "show", "simulate"]
 
 MEMORY_DISK = Path("/dev/shm")
 MOST_SHOWN = 5
@@ -36,18 +38,14 @@ class Report:
     violations: tuple[Violation, ...]
     trace: str
     runs: int
-    crashes: tuple[str, ...]
+    troubles: tuple[str, ...]
     met: frozenset[str]
 
 
-def open_store(path: Path, probe: Probe) -> Store:
-    return open_sqlite(path, durable=False, probe=probe)
-
-
-def simulate(seed: int, *, days: float | None = None) -> Report:
+def simulate(seed: int, *, days: float | None = None, pace: float = PACE) -> Report:
     disk = str(MEMORY_DISK) if MEMORY_DISK.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="wakeful-", dir=disk) as folder:
-        world = World(seed, Path(folder) / "wakeful.db", open_store, days=days)
+        world = World(seed, Path(folder) / "wakeful.db", open_store, days=days, pace=pace)
         try:
             violations, met = _live(world)
         finally:
@@ -57,7 +55,7 @@ def simulate(seed: int, *, days: float | None = None) -> Report:
         violations=tuple(violations),
         trace=world.witness.trace,
         runs=len(world.witness.executions),
-        crashes=tuple(world.faults.crashes),
+        troubles=tuple(world.faults.met),
         met=met,
     )
 
@@ -70,8 +68,16 @@ def _live(world: World) -> tuple[list[Violation], frozenset[str]]:
         return [Violation(rule="no verb fails by itself", what=traceback.format_exc())], frozenset()
     history = History(world.store, world.witness)
     for event in history.events:
-        world.witness.note(event)
-    return list(judge(history)), what_was_met(history)
+        # A PAUSE file is told by its path, and no two worlds have the same folder.
+        world.witness.note(str(event).replace(str(world.folder), ""))
+    return [*judge(history), *_add_up(world)], what_was_met(history)
+
+
+def _add_up(world: World) -> Iterator[Violation]:
+    """The audit, which has the store alone."""
+    for found in audit(world.store, world.clock.wall).findings:
+        what = f"{', '.join(found.rows)}: expected {found.expected}, found {found.found}"
+        yield Violation(rule="everything adds up", what=what)
 
 
 def what_was_met(history: History) -> frozenset[str]:
@@ -88,24 +94,25 @@ def what_was_met(history: History) -> frozenset[str]:
 
 
 # -- the command ----------------------------------------------------------------------------------------------
-def _one(task: tuple[int, float | None]) -> Report:
-    seed, days = task
-    return simulate(seed, days=days)
+def _one(task: tuple[int, float | None, float]) -> Report:
+    seed, days, pace = task
+    return simulate(seed, days=days, pace=pace)
 
 
-def reports(seeds: Sequence[int], days: float | None, jobs: int) -> Iterator[Report]:
-    tasks = [(seed, days) for seed in seeds]
+def reports(seeds: Sequence[int], days: float | None, jobs: int, pace: float = PACE) -> Iterator[Report]:
+    tasks = [(seed, days, pace) for seed in seeds]
     if jobs == 1 or len(tasks) == 1:
         yield from map(_one, tasks)
         return
     with multiprocessing.Pool(jobs) as pool:
-        yield from pool.imap_unordered(_one, tasks, chunksize=4)
+        yield from pool.imap_unordered(_one, tasks)
 
 
-def show(report: Report, days: float | None = None) -> str:
+def show(report: Report, days: float | None = None, pace: float = PACE) -> str:
     command = f"python -m wakeful.testing.simulate --seed {report.seed}"
     command += f" --days {days:g}" if days is not None else ""
-    lines = [f"seed {report.seed} failed after {report.runs} runs and {len(report.crashes)} crashes"]
+    command += f" --pace {pace:g}" if pace != PACE else ""
+    lines = [f"seed {report.seed} failed after {report.runs} runs and {len(report.troubles)} troubles"]
     for violation in report.violations[:MOST_SHOWN]:
         lines.append(f"  rule: {violation.rule}\n    {violation.what}")
         lines += [f"    row: {str(row)[:LONGEST_ROW]}" for row in violation.rows]
@@ -120,6 +127,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="only this seed")
     parser.add_argument("--start", type=int, default=0, help="the first seed (0)")
     parser.add_argument("--days", type=float, help="virtual days; otherwise drawn from the seed")
+    parser.add_argument("--pace", type=float, default=PACE, help=f"how much longer leases and renewals take ({PACE:g})")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--stop-at-first", action="store_true", help="stop at the first failing seed")
     return parser.parse_args(words)
@@ -129,15 +137,15 @@ def main(words: Sequence[str] | None = None) -> int:
     options = arguments(words)
     seeds = [options.seed] if options.seed is not None else range(options.start, options.start + options.seeds)
     started, passed, failed, runs = time.monotonic(), 0, 0, 0
-    for report in reports(seeds, options.days, max(options.jobs, 1)):
+    for report in reports(seeds, options.days, max(options.jobs, 1), options.pace):
         runs += report.runs
         if report.violations:
             failed += 1
-            print(show(report, options.days), flush=True)
+            print(show(report, options.days, options.pace), flush=True)
         else:
             passed += 1
         if options.seed is not None:
-            print(f"seed {report.seed}: {report.runs} runs, {len(report.crashes)} crashes, trace {report.trace}")
+            print(f"seed {report.seed}: {report.runs} runs, {len(report.troubles)} troubles, trace {report.trace}")
         _progress(passed + failed, len(seeds), failed, started)
         if failed and options.stop_at_first:
             break

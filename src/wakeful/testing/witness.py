@@ -12,16 +12,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from wakeful.core.agents import Fleet
 from wakeful.core.events import Event
 from wakeful.core.items import NewItem, Observation
 from wakeful.core.orders import Order
 from wakeful.core.runs import Ending
-from wakeful.core.wakes import Pause, Wake
+from wakeful.core.wakes import Pause
 from wakeful.store.protocol import Decision, TaskEnd
-from wakeful.testing.clock import VirtualClock
+
+
+class Clock(Protocol):
+    @property
+    def elapsed(self) -> timedelta: ...
+    @property
+    def wall(self) -> datetime: ...
+    def now(self) -> datetime: ...
 
 
 class Call(NamedTuple):
@@ -39,9 +46,12 @@ class Execution:
 
     order: Order
     claimed: Call
-    started: timedelta
+    # None as long as there is no process: what was claimed may be lost before.
+    started: timedelta | None
     seen: dict[int, str]
     ended: timedelta | None = None
+    # The exit record of its guardian, where it left one.
+    exit: Ending | None = None
     # The run's own end as it was told to the store, and the ends of the tasks of its shift.
     told: Ending | None = None
     tasks: dict[int, TaskEnd] = field(default_factory=dict)
@@ -62,13 +72,14 @@ class Accepted:
 
 @dataclass(slots=True, kw_only=True)
 class Observed:
-    """What a source was told to show; None was an outage."""
+    """What a source was told to show; None was an outage. `partial` tells of these things and of no others."""
 
     source: str
     agent: str
     things: tuple[Observation, ...] | None
     call: Call
     committed: bool = False
+    partial: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,14 +117,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """An explicit request for a wake and the answer it got."""
+    """An explicit request for a wake, and the answer that its caller was told."""
 
-    wake: Wake
+    operation: str
     decision: Decision
 
 
 class Witness:
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.calls: dict[datetime, Call] = {}
         self.executions: dict[int, Execution] = {}
@@ -125,15 +136,22 @@ class Witness:
         self.declared: list[Declared] = []
         self.settings: list[Setting] = []
         self.asked: list[Asked] = []
+        # What callers were told is recorded: the words, by the id that they were given.
+        self.acknowledged: dict[int, str] = {}
         # When requests were left for an engine that did not live.
         self.left: set[datetime] = set()
         self.complaints: list[str] = []
         # The events as they were when the drain began: whatever comes later must leave them alone.
         self.early_events: list[Event] = []
+        # When the faults stopped; how long a lease is; and what is on each shelf at the end, by source.
+        self.drained: timedelta | None = None
+        self.lease = timedelta()
+        self.shelves: dict[str, dict[str, str]] = {}
         self._digest = blake2b(digest_size=16)
 
-    def call(self, verb: str) -> Call:
-        at = self.clock.now()
+    def call(self, verb: str, at: datetime | None = None) -> Call:
+        """`at` is what the caller's clock showed, where it was read before."""
+        at = self.clock.now() if at is None else at
         call = Call(order=len(self.calls), verb=verb, at=at, elapsed=self.clock.elapsed)
         self.calls[at] = call
         self.note(verb, at)

@@ -1,212 +1,288 @@
-"""One seeded world: a fleet, its agents, its operator, its files, and everything that can go wrong with them.
+"""One seeded world: a fleet, its agents, its operator, its files, three nodes, and whatever can go wrong with them.
 
 Laws:
 - Everything is drawn from the seed; two worlds of one seed leave the same trace.
-- The world acts only through the store's verbs and the driver, and writes what it saw into the witness. It judges
-  nothing: the checkers do.
+- Engines, control and store are the real ones; what they know of each other they have from the store. The world asks
+  for things through control, as anybody does, and judges nothing: the checkers do.
 - Two phases: first everything happens at once; then faults stop, pauses are lifted, and what is left must drain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import asyncio
+import traceback
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from datetime import timedelta
-from functools import partial
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
+from wakeful.control.callers import OPERATOR, Caller
+from wakeful.control.rows import Row
 from wakeful.core.agents import Fleet
-from wakeful.core.errors import Conflict
-from wakeful.core.items import NewItem
+from wakeful.core.errors import WakefulError
 from wakeful.core.orders import Order
-from wakeful.core.wakes import Pause
-from wakeful.store.protocol import Recorded, Store
-from wakeful.testing import actions
-from wakeful.testing.clock import VirtualClock
-from wakeful.testing.driver import Driver
-from wakeful.testing.faults import Crash, Faults
-from wakeful.testing.fleets import draw_fleet, draw_start, minutes
+from wakeful.core.wakes import Verdict, VerdictKind
+from wakeful.engine.holds import NAME as PAUSE_FILE
+from wakeful.store.protocol import Decision
+from wakeful.store.store import SqlStore
+from wakeful.testing import acting, actions
+from wakeful.testing.clock import TrueClock
+from wakeful.testing.faults import Faults
+from wakeful.testing.fleets import draw_fleet, draw_start
 from wakeful.testing.habits import Habits, draw_habits, draw_plan
-from wakeful.testing.mirrors import Mirrors
-from wakeful.testing.runner import Guardian, Plan, VirtualRunner
-from wakeful.testing.witness import Accepted, Held, Released, Witness
+from wakeful.testing.loop import NothingComes, VirtualLoop
+from wakeful.testing.pace import PACE, lease, listening, paced
+from wakeful.testing.runner import Act, Plan
+from wakeful.testing.scribe import Scribe
+from wakeful.testing.shared import open_shared
+from wakeful.testing.shelves import Shelves
+from wakeful.testing.station import WHOSE, Station
+from wakeful.testing.witness import Asked, Witness
 
-Open = Callable[[Path, Callable[[str, str], None]], Store]
+Open = Callable[[Path, Callable[[], datetime]], SqlStore]
 
 DRAIN = timedelta(hours=2)
+NODES = ("ash", "elm", "oak")
+SKEWS = (0, 0, 0, 2, -2, 40, -40, 300, -300)
 
 
 class World:
-    def __init__(self, seed: int, path: Path, open_store: Open, *, days: float | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        path: Path,
+        open_store: Open = open_shared,
+        *,
+        days: float | None = None,
+        pace: float = PACE,
+        tell_time: Callable[[SqlStore, datetime], None] | None = None,
+    ) -> None:
+        """`tell_time` is for a store that does not read the clock of the leases by itself."""
         self.seed = seed
+        self.pace = pace
+        self.folder = path.with_name(f"nodes of {path.stem}")
         self.dice = Random(f"{seed}:world")
-        shape = Random(f"{seed}:shape")
+        self.shape = shape = Random(f"{seed}:shape")
         self.start = draw_start(shape)
-        self.clock = VirtualClock(self.start)
+        self.clock = TrueClock(self.start)
         self.witness = Witness(self.clock)
-        # What the file says, and what the engine last read of it.
+        self.scribe = Scribe(self.witness)
+        # What the file says.
         self.fleet: Fleet = draw_fleet(shape, self.start)
-        self.known: Fleet = self.fleet
         self.length = timedelta(days=days or shape.choice((1, 1, 1, 1, 1, 1, 1, 2, 2, 3)))
-        self.habits: dict[str, Habits] = {}
-        self.runner = VirtualRunner(self._script)
-        self.faults = Faults(Random(f"{seed}:faults"), shape.choice((0.0, 0.0005, 0.002, 0.006)))
-        self.mirrors = Mirrors(Random(f"{seed}:mirrors"))
-        self.kinds = actions.draw_kinds(shape)
-        self.plan = actions.draw_schedule(shape, self.kinds, self.length)
-        self._open = partial(open_store, path, self.faults.probe)
-        self.store = self._open()
-        self.driver: Driver | None = None
-        self.up_at: timedelta | None = timedelta()
-        self.look_at: timedelta | None = None
+        self.faults = Faults(Random(f"{seed}:faults"), shape)
+        self.shelves = Shelves(seed)
+        self.plan = actions.draw_schedule(shape, actions.draw_kinds(shape), self.length)
+        self.store: SqlStore = open_store(path, lambda: self.clock.wall)
+        self._tell_time = tell_time
+        self.stations: list[Station] = []
+        self.requests: list[actions.Request] = []
+        self._habits: dict[str, Habits] = {}
+        self._acts: dict[int, tuple[Act, ...]] = {}
+        self._doing: dict[asyncio.Task[None], None] = {}
 
-    # -- the two phases ---------------------------------------------------------------------------------------
+    @property
+    def known(self) -> Fleet:
+        return self.fleet
+
+    def tell_time(self) -> None:
+        if self._tell_time is not None:
+            self._tell_time(self.store, self.clock.wall)
+
+    # -- the two phases -----------------------------------------------------------------------------------------
     def run(self) -> None:
-        self._live_until(self.length)
-        self._drain()
+        runner = asyncio.Runner(loop_factory=VirtualLoop)
+        with paced(self.pace), listening(self.witness.complain), runner:
+            runner.run(self._live())
 
-    def _drain(self) -> None:
-        """Faults stop, the engine comes up, nobody is paused; what waits must then go through by itself."""
+    async def _live(self) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.set_task_factory(self._owned_task)
+        self.clock.begin(loop)
+        try:
+            await self._happen()
+            await self._drain()
+        finally:
+            self._witness_guardians()
+            self.clock.end()
+            self.faults.on = False
+            for task in list(self._doing):
+                task.cancel()
+            for station in self.stations:
+                station.crash()
+            await asyncio.sleep(0)
+
+    async def _happen(self) -> None:
+        for name in NODES:
+            self.stations.append(Station(self, name, timedelta(seconds=self.shape.choice(SKEWS))))
+        loop = asyncio.get_running_loop()
+        for station in self.stations[1:]:
+            loop.call_later(self.shape.choice((0.0, 0.0, 1.0, 3600.0)), station.begin)
+        self.stations[0].begin()
+        for after, kind in self.plan:
+            await self._until(after)
+            self.witness.note("action", kind)
+            self.do(actions.ACTIONS[kind](self))
+        await self._until(self.length)
+
+    async def _until(self, elapsed: timedelta) -> None:
+        await asyncio.sleep(max((elapsed - self.clock.elapsed).total_seconds(), 0.0))
+
+    async def _drain(self) -> None:
+        """Faults stop, every node comes up, nobody is paused; what waits must then go through by itself."""
+        self.witness.note("drain")
         self.faults.on = False
-        self.plan = []
-        if self.driver is None:
-            self.up_at = self.clock.elapsed
-        self._live_until(self.clock.elapsed + timedelta(seconds=1))
-        for pause in self.store.pauses():
-            self.resume(pause.scope, pause.owner)
-        self.mirrors.settle(self)
+        for station in self.stations:
+            station.away = station.deaf = False
+            station.thawed.set()
+            station.clock.skew = timedelta()
+            (station.data / PAUSE_FILE).unlink(missing_ok=True)
+        for _ in range(DRAIN // timedelta(minutes=1)):
+            if all(station.up for station in self.stations):
+                break
+            for station in self.stations:
+                station.begin()
+            await asyncio.sleep(60)
+        else:
+            down = {station.name: station.trouble for station in self.stations if not station.up}
+            raise NothingComes(f"nodes that do not come up again: {down}")
+        # Until what was set is noticed, and what the dead had is taken.
+        await asyncio.sleep(lease() * 1.5)
+        self.shelves.heal()
+        self.witness.drained = self.clock.elapsed
+        await self._lift_pauses()
         if self.seed % 8 == 0:
             self.witness.early_events = self.store.events(limit=100_000)
-        self._nudge()
-        self._live_until(self.clock.elapsed + DRAIN)
+        end = self.clock.elapsed + DRAIN
+        for _ in range(2):
+            # In peace a run that is to end hears of it soon.
+            await asyncio.sleep(DRAIN.total_seconds() / 5)
+            for run in self.store.runs(open=True):
+                await self.ask(self.dice.choice(self.stations), "kill", run=run.id)
+        await self._until(end)
 
-    def _live_until(self, end: timedelta) -> None:
-        while (following := self._next_at()) is not None and following <= end:
-            self.clock.advance_to(following)
-            self._happen()
-        self.clock.advance_to(end)
+    async def _lift_pauses(self) -> None:
+        station = self.stations[0]
+        assert station.access is not None
+        for pause in self.store.pauses():
+            now = station.clock.now()
+            await station.access.write(
+                lambda store, pause=pause, now=now: store.resume(pause.scope, "operator", now, owner=pause.owner)  # type: ignore[misc]
+            )
 
-    def _next_at(self) -> timedelta | None:
-        times = [self.runner.next_at(), self.up_at, self.look_at if self.driver else None]
-        if self.plan:
-            times.append(self.plan[0][0])
-        return min((time for time in times if time is not None), default=None)
+    # -- who does what ------------------------------------------------------------------------------------------
+    def _owned_task(self, loop: asyncio.AbstractEventLoop, work: Any, **named: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **named)
+        station = next((station for station in self.stations if station.name == WHOSE.get()), None)
+        if station is not None:
+            station.tasks[task] = None
+            task.add_done_callback(lambda done: station.tasks.pop(done, None))
+        return task
 
-    def _happen(self) -> None:
-        """Everything whose time has come, each thing apart: a crash of one does not undo another."""
-        now = self.clock.elapsed
-        for guardian, act in self.runner.acts_due(now):
-            if self.driver is not None:
-                self.attempt(partial(actions.act, self, guardian, act.what))
-        for guardian in self.runner.write_exits(now):
-            self._saw_end(guardian)
-            if self.driver is not None:
-                self.attempt(partial(self.mirrors.resync, self, guardian.order.run.agent))
-        if self.plan and self.plan[0][0] <= now:
-            _, name = self.plan.pop(0)
-            self.witness.note("action", name)
-            # A fleet that no start has managed to declare yet cannot be asked for anything.
-            if any(declared.committed for declared in self.witness.declared):
-                self.attempt(partial(actions.ACTIONS[name], self))
-        if self.up_at is not None and self.up_at <= now:
-            self.boot()
-        self._nudge()
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Somebody does something, and takes as long as it takes."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._doing[task] = None
+        task.add_done_callback(self._done)
 
-    def _nudge(self) -> None:
-        if self.driver is not None:
-            self.look_at = None
-            self.attempt(self._turn)
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._doing.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.witness.complain("".join(traceback.format_exception(error)))
 
-    def _turn(self) -> None:
-        assert self.driver is not None
-        self.look_at = self.driver.turn()
+    async def ask(
+        self, station: Station, operation: str, caller: Caller = OPERATOR, **parameters: Any
+    ) -> Row | WakefulError | None:
+        """What control answers; what it refused; or None where no answer came."""
+        if not station.up or station.control is None:
+            return None
+        asking = station.owned(getattr(station.control, operation)(caller, **parameters))
+        await asyncio.wait({asking})
+        if asking.cancelled():
+            return None
+        error = asking.exception()
+        if error is not None and not isinstance(error, WakefulError):
+            self.witness.complain(f"{operation}: {''.join(traceback.format_exception(error))}")
+            return None
+        answer: Row | WakefulError = asking.result() if error is None else error
+        self.witness.note("answer", operation, type(error).__name__)
+        if isinstance(answer, dict):
+            self._heard(operation, answer)
+            self._acknowledged(operation, answer, parameters)
+        return answer
 
-    # -- the engine's life ------------------------------------------------------------------------------------
-    def attempt(self, what: Callable[[], None]) -> None:
-        try:
-            what()
-        except Crash as crash:
-            self.crash(str(crash))
+    def _acknowledged(self, operation: str, answer: Row, parameters: dict[str, Any]) -> None:
+        if operation == "send":
+            self.witness.acknowledged[answer["message"]["id"]] = parameters["body"]
+        elif operation == "add_task":
+            self.witness.acknowledged[answer["id"]] = parameters["title"]
+        elif operation == "run":
+            self.witness.acknowledged[answer["task_id"]] = parameters["prompt"]
 
-    def boot(self) -> None:
-        self.up_at = None
-        driver = Driver(self.store, self.runner, self.witness, self.faults, self._meanwhile)
-        try:
-            driver.boot(self.fleet)
-            self.known = self.fleet
-        except Crash as crash:
-            self.crash(str(crash))
+    def _heard(self, operation: str, answer: Row) -> None:
+        """The verdict in an answer, where there is one and it is this request's own."""
+        row = answer if operation in ("tick", "wake", "run") else answer.get("wake") if operation == "send" else None
+        if not row or row["duplicate"] or (row["verdict"] == "defer" and not row["guard"] and row["joined"] is None):
             return
-        self.driver = driver
-        self.attempt(partial(self.mirrors.resync_all, self))
+        verdict = Verdict(kind=VerdictKind(row["verdict"]), guard=row["guard"])
+        decision = Decision(wake=row["wake_id"], verdict=verdict, run=row["run_id"], joined=row["joined"])
+        self.witness.asked.append(Asked(operation=operation, decision=decision))
 
-    def _meanwhile(self) -> None:
-        """Now and then an operator pauses somebody whose run has been admitted and not yet started."""
-        if self.faults.on and "pause" in self.kinds and self.dice.random() < 0.01:
-            actions.pause(self)
+    def hint(self, sender: Station) -> None:
+        """A commit of one node's is heard of by the others, late, twice or not at all."""
+        loop = asyncio.get_running_loop()
+        for station in self.stations:
+            if station is sender or station.access is None:
+                continue
+            for delay in self.faults.hints() if not station.deaf else ():
+                loop.call_later(delay, self._tell, station, station.life)
 
-    def crash(self, where: str) -> None:
-        """All memory is gone. Now and then the whole machine is, and every guardian with it."""
-        self.witness.note("crash", where)
-        self.down(self.dice.choice((timedelta(seconds=2), timedelta(seconds=40), minutes(10), minutes(150))))
-        share = self.dice.choice((0.0, 0.0, 0.3, 1.0))
-        for guardian in self.runner.alive():
-            if self.dice.random() < share:
-                self.runner.lose(guardian, self.clock.elapsed)
-                self._saw_end(guardian)
-        self.store.close()
-        self.store = self._open()
+    def _tell(self, station: Station, life: int) -> None:
+        if station.access is not None and station.life == life:
+            station.access.tell()
 
-    def down(self, wait: timedelta) -> None:
-        self.driver = None
-        self.up_at = self.clock.elapsed + wait
+    def fell(self, station: Station) -> None:
+        """It is down, and somebody brings it up again."""
+        wait = self.dice.choice((2.0, 40.0, 0.5 * lease(), 3 * lease()))
+        asyncio.get_running_loop().call_later(wait, self._rise, station, station.life)
 
-    def _saw_end(self, guardian: Guardian) -> None:
-        execution = self.witness.executions.get(guardian.order.run.id)
-        if execution is not None:
-            execution.ended = guardian.ended
+    def _rise(self, station: Station, life: int) -> None:
+        if station.life == life and station.access is None:
+            station.begin()
 
-    def _script(self, order: Order) -> Plan:
+    # -- runs ---------------------------------------------------------------------------------------------------
+    def script(self, order: Order) -> Plan:
         name = order.agent.address
-        if name not in self.habits:
-            self.habits[name] = draw_habits(Random(f"{self.seed}:habits:{name}"))
-        return draw_plan(self.dice, self.habits[name], order)
+        if name not in self._habits:
+            self._habits[name] = draw_habits(Random(f"{self.seed}:habits:{name}"))
+        plan = draw_plan(self.dice, self._habits[name], order)
+        self._acts[order.run.id] = plan.acts
+        return replace(plan, acts=())
 
-    def kill(self, run: int, by: str) -> None:
-        """Somebody ends a live run on purpose; the engine hears of it at its next turn."""
-        if self.runner.kill(run, by, self.clock.elapsed):
-            self._saw_end(self.runner.guardians[run])
+    def began(self, station: Station, order: Order) -> None:
+        run = order.run.id
+        self.witness.executions[run].started = self.clock.elapsed
+        self.witness.note("started", run, station.name)
+        loop = asyncio.get_running_loop()
+        for act in self._acts.pop(run):
+            loop.call_later(act.after.total_seconds(), self._act, station, order, act.what)
 
-    # -- what everybody asks of the store ---------------------------------------------------------------------
-    def record(self, *items: NewItem) -> list[Recorded]:
-        call = self.witness.call("record")
-        try:
-            answers = self.store.record(items, call.at)
-        except Crash:
-            self.witness.lost.extend(items)
-            raise
-        for item, answer in zip(items, answers, strict=True):
-            self.witness.accepted.append(Accepted(id=answer.id, item=item, call=call, duplicate=answer.duplicate))
-            self.witness.note("accepted", answer.id, answer.duplicate)
-        return answers
+    def _act(self, station: Station, order: Order, what: str) -> None:
+        guardian = station.carrier.runner.guardians[order.run.id]
+        if guardian.alive and guardian.ends > self.clock.elapsed and self.faults.on:
+            self.do(acting.act(self, station, order, what))
 
-    def record_conflict(self, item: NewItem) -> None:
-        """The same key with another body must be refused, loudly."""
-        with suppress(Conflict):
-            answer = self.record(item)[0]
-            self.witness.complain(f"item {answer.id} took another body under the key {item.dedupe}")
-
-    def pause(self, pause: Pause) -> None:
-        call = self.witness.call("pause")
-        held = Held(pause=replace(pause, since=call.at), call=call)
-        self.witness.held.append(held)
-        self.store.pause(held.pause, call.at)
-        held.returned = True
-
-    def resume(self, scope: str, owner: str | None = None) -> None:
-        call = self.witness.call("resume")
-        # Noted whether or not it returns: from here on a start in that scope is no surprise.
-        self.witness.released.append(Released(scope=scope, owner=owner, call=call))
-        self.store.resume(scope, "operator", call.at, owner=owner)
+    def _witness_guardians(self) -> None:
+        """How each run truly went, from those who held it; and what is there outside."""
+        self.witness.lease = timedelta(seconds=lease())
+        for shelf in self.shelves.all.values():
+            self.witness.shelves[shelf.source] = {id: thing.fingerprint for id, thing in shelf.things.items()}
+        for station in self.stations:
+            for run, guardian in station.carrier.runner.guardians.items():
+                execution = self.witness.executions[run]
+                execution.started, execution.exit = guardian.started, guardian.exit
+                over = guardian.ends if guardian.alive and guardian.ends <= self.clock.elapsed else None
+                execution.ended = over if guardian.alive else guardian.ended

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from wakeful.control.auditing.chain_rows import ChainRows
 from wakeful.control.auditing.findings import RULES, Finding, Findings
 from wakeful.control.auditing.fleet_rows import FleetRows
 from wakeful.control.auditing.history import History
@@ -62,6 +63,7 @@ def _hold(pages: Pages, now: datetime, swept_until: int | None) -> tuple[History
     showings = runs.read_shown(set(items.of))
     tasks = TaskRows(history, items, runs, wakes, findings)
     tasks.read()
+    ChainRows(history, runs, wakes, items, tasks, findings).read()
     fleet = FleetRows(history, runs, wakes, findings)
     fleet.read()
     RestRows(history, fleet, items, tasks, runs, findings).read()

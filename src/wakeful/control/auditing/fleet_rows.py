@@ -28,6 +28,8 @@ class FleetRows:
         self.findings = findings
         self.agents: dict[str, Row] = {}
         self.beats: dict[str, int] = {}
+        # The tasks that recur, by the declaration of the fleet.
+        self.recurring: set[str] = set()
 
     def read(self) -> None:
         self.agents = {row["name"]: row for row in self.history.pages.of("agent")}
@@ -110,6 +112,8 @@ class FleetRows:
                 self.findings.add(FLEET, "fleet 1", "what holds for the fleet as a whole", "no such row")
             return
         fleet = rows[0]
+        with self.findings.readable(FLEET, "fleet 1"):
+            self.recurring = set(json.loads(fleet["recurrences"]))
         for agent in self._live():
             limits = agent.limits
             expected = (limits.fleet_timezone, limits.sessions, limits.workers)
@@ -227,12 +231,18 @@ class FleetRows:
                 self.findings.hold(PAUSES, named, "since, until, and for the reason", told[key], found[key])
 
     def _recurrences(self) -> None:
+        """Those that were declared with the fleet, each with an instant ahead."""
+        found = set()
         for row in self.history.pages.of("recurrence"):
+            found.add(row["name"])
             named, at = f"recurrence {row['name']}", moment(row["next_at"])
             with self.findings.readable(REST, named):
                 declared = decode(Recurrence, json.loads(row["declaration"]))
                 following = declared.after(at - timedelta(microseconds=1))
                 self.findings.hold(REST, named, "next at an instant of its schedule,", following, at)
+        for name in sorted(found ^ self.recurring):
+            expected, instead = ("a row", "no such row") if name in self.recurring else ("no row", "there is one")
+            self.findings.add(FLEET, f"recurrence {name}", f"{expected}, as the fleet was declared", instead)
 
 
 def _same(kept: str, told: str) -> bool:

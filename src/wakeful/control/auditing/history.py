@@ -23,6 +23,8 @@ from wakeful.core.standing import NOTHING, Spend
 Row = dict[str, Any]
 
 _NEVER = 253_402_000_000 * 10**6
+# Longer than any transaction takes, in microseconds.
+_MOMENT = 60 * 10**6
 # What is younger is never swept.
 TODAY = timedelta(hours=26)
 # Of these retention keeps the last of each agent, or of each pause.
@@ -31,7 +33,7 @@ _KNOWN = frozenset(
     {
         *("booted", "declared", "removed", "set", "paused", "resumed", "asked", "decided", "started", "stopped"),
         *("voided", "ended", "task_ended", "task_changed", "marked_read", "snoozed", "outage", "restored", "gone"),
-        "returned",
+        *("task_taken", "returned", "acted", "denied", "tainted", "step_saved"),
     }
 )
 
@@ -53,7 +55,8 @@ class History:
         self.since: int | None = None
         # Events that are earlier than the one before them.
         self.set_back: dict[int, int] = {}
-        self._dense = pages.last_number()
+        self._dense = pages.last_number("event")
+        self._gaps_until = pages.gaps_until("event")
         self._last: tuple[int, int] | None = None
         # The latest instant before the history begins: a clock that was set back may have been further than it.
         self._latest = 0
@@ -65,6 +68,11 @@ class History:
     def covers(self, at: int | None) -> bool:
         """Whether what happened then is told. Of the first instant that is left, some may have been swept."""
         return self.since is None or (at is not None and at > self.since)
+
+    @property
+    def one_writer(self) -> bool:
+        """Whether whoever wrote an event saw the one before it."""
+        return self._dense is not None
 
     @property
     def newest(self) -> int:
@@ -110,8 +118,9 @@ class History:
         for event in self.pages.of("event"):
             first = first or event["id"]
             gaps = gaps or (last is not None and event["id"] > last + 1)
-            # The very first is often a start, of which nothing is kept; else it may be a last word itself.
-            beginning = first == 1 and not (gaps and self._dense is not None)
+            # The very first is often a start, of which nothing is kept; else it may be a last word itself, and behind
+            # it a gap, which may be what was swept.
+            beginning = first == 1 and not gaps
             if beginning and self._swept_until is None and event["kind"] not in LAST_WORDS:
                 return
             if last is None and self._dense is None and event["kind"] == "booted":
@@ -142,12 +151,14 @@ class History:
         if self._last is not None:
             id, at = self._last
             whole = event["id"] > self.start or (moment(at) > self.now - TODAY and not self._set_back(id, event["id"]))
-            if self._dense is not None and event["id"] != id + 1 and whole:
+            if self._dense is not None and event["id"] > max(id, self._gaps_until) + 1 and whole:
                 missing = f"event {id + 1}" if event["id"] == id + 2 else f"events {id + 1} to {event['id'] - 1}"
                 self.findings.add(EVENTS, missing, "events numbered without a gap", f"no {missing}")
             if event["at"] < at:
                 self.set_back[event["id"]] = event["at"]
-            if event["at"] < at and event["id"] == id + 1 and event["id"] not in self.reckonings:
+            # Of two nodes that write at the same moment neither sees the other's event.
+            beside = not self.one_writer and event["at"] > at - _MOMENT
+            if event["at"] < at and event["id"] == id + 1 and event["id"] not in self.reckonings and not beside:
                 expected = "a reckoning row where the clock was set back"
                 self.findings.add(EVENTS, f"event {event['id']}", expected, "no such row")
         self._last = (event["id"], event["at"])
@@ -264,6 +275,9 @@ class History:
         self.tales.ended(event, told)
         self.counts.end(event, told, self.lives.get(name))
 
+    def _task_taken(self, event: Row, told: Row) -> None:
+        self.tales.task_taken(event)
+
     def _task_ended(self, event: Row, told: Row) -> None:
         # Tasks that ended together are told together.
         for item, outcome, state, error in told.get("ends", ()):
@@ -285,6 +299,24 @@ class History:
 
     def _returned(self, event: Row, told: Row) -> None:
         self.tales.returned(event)
+
+    def _acted(self, event: Row, told: Row) -> None:
+        """Says who did it; what was done is told by its own rows."""
+        self._note(event, told, "by", "operation")
+
+    def _denied(self, event: Row, told: Row) -> None:
+        self._note(event, told, "why", "count")
+
+    def _tainted(self, event: Row, told: Row) -> None:
+        self._note(event, told, "operation")
+
+    def _step_saved(self, event: Row, told: Row) -> None:
+        self.tales.step_saved(event, told)
+
+    def _note(self, event: Row, told: Row, *names: str) -> None:
+        missing = [name for name in names if not told.get(name)]
+        if missing:
+            self.findings.add(EVENTS, f"event {event['id']}", f"{event['kind']}, and {missing[0]}", "nothing of it")
 
     def _outage(self, event: Row, told: Row) -> None:
         self.tales.outage(event, told)

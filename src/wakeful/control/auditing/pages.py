@@ -24,8 +24,11 @@ class Pages:
         self._progress = progress or (lambda table, rows: None)
         self.counts: dict[str, int] = {}
 
-    def last_number(self) -> int | None:
-        return self._store.last_number()
+    def last_number(self, table: str) -> int | None:
+        return self._store.last_number(table)
+
+    def gaps_until(self, table: str) -> int:
+        return self._store.gaps_until(table)
 
     def of(self, table: str) -> Iterator[Row]:
         seen, last = 0, None

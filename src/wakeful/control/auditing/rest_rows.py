@@ -65,6 +65,11 @@ class RestRows:
                     REST, named, f"a step of the beat that {agent} stands in, {stands}", f"of beat {beat}"
                 )
 
+        standing = {f"beat:{agent}:{beat}" for agent, beat in self.fleet.beats.items()}
+        for subject, step in self.tasks.lost_steps:
+            if subject in standing:
+                self.findings.add(REST, f"step {subject} {step}", "a step that was recorded", "it is not there")
+
     def _slots(self) -> None:
         """Only where several nodes decide at once: each open run has a slot, and each slot one run or none."""
         rows = list(self.history.pages.of("slot"))
@@ -121,6 +126,7 @@ class RestRows:
             return
         newest = self.history.newest
         for event, at in self.history.reckonings.items():
-            if event > newest or self.history.set_back.get(event) != at:
+            unseen = self.history.one_writer and self.history.set_back.get(event) != at
+            if event > newest or unseen:
                 expected = f"event {event} at {moment_or_none(at)}, earlier than the one before it"
                 self.findings.add(EVENTS, f"reckoning {event}", expected, "it is not")

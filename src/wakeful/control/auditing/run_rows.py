@@ -160,7 +160,7 @@ class RunRows:
                 missing = f"item {item}" if item not in items else f"run {run}"
                 self.findings.add(MESSAGES, (named, missing), f"{missing}, which the row rests on", "it is not there")
             elif tale is not None and tale.started is not None:
-                told = dict(tale.started.get("shown", ()))
+                told = tale.started["shown"]
                 if told.get(item) != row["fingerprint"]:
                     expected = f"that run {run} was shown it as {told.get(item, 'nothing')}"
                     self.findings.add(MESSAGES, named, expected, row["fingerprint"])
@@ -169,7 +169,7 @@ class RunRows:
         for run, tale in tales.items():
             if tale.started is None or self.states.get(run) not in ("running", "ended"):
                 continue
-            for item, _ in tale.started.get("shown", ()):
+            for item in tale.started["shown"]:
                 if item in items and item not in found.get(run, ()):
                     expected = f"a row that run {run} was shown item {item}"
                     self.findings.add(MESSAGES, f"run_item {run}/{item}", expected, "no such row")

@@ -136,6 +136,8 @@ class Tales:
         self.runs: dict[int, RunTale] = {}
         self.wakes: dict[int, WakeTale] = {}
         self.items: dict[int, ItemTale] = defaultdict(ItemTale)
+        # By task and run, of what a run took beside its subject: the event, and when.
+        self.taken: dict[tuple[int, int], tuple[int, int]] = {}
         self.ends: dict[tuple[int, int], TaskEnd] = {}
         # The end that last changed each task, where no hand has since.
         self.last_end: dict[int, TaskEnd] = {}
@@ -143,6 +145,8 @@ class Tales:
         # In whose place each of these waits, and who waits in the place of each of those.
         self.after: dict[int, int] = {}
         self.outages: dict[tuple[str, str], tuple[str, int]] = {}
+        # What was recorded of each task or beat: the subject, and the name of the step.
+        self.steps: set[tuple[str, str]] = set()
         self._holds: dict[int, list[int]] = defaultdict(list)
 
     # -- wakes ------------------------------------------------------------------------------------------------
@@ -238,6 +242,8 @@ class Tales:
     def started(self, event: Row, told: Row) -> None:
         tale = self._run(event, "admitted")
         tale.started, tale.started_at = {key: told[key] for key in _START}, event["at"]
+        # There are many of these: a mapping takes less room than pairs, and is quicker to look into.
+        tale.started["shown"] = {item: intern(print) for item, print in told["shown"]}
         for item, print in told.get("shown", ()):
             item_tale = self.items[item]
             if item_tale.held_by is not None or item_tale.closed:
@@ -308,6 +314,13 @@ class Tales:
         item.closed, item.closed_at, item.loose, item.sure, item.at = False, None, True, False, event["at"]
 
     # -- tasks ------------------------------------------------------------------------------------------------
+    def task_taken(self, event: Row) -> None:
+        run = self._run(event, "running")
+        if run.subject == "task":
+            rows = (f"event {event['id']}", f"run {event['run']}")
+            self.findings.add(TASKS, rows, "a task taken by a run that is about none", "it is about its tasks")
+        self.taken[event["item"], event["run"]] = (event["id"], event["at"])
+
     def task_ended(self, event: Row, told: Row) -> None:
         key = (event["item"], event["run"])
         life = self.lives.get(event["agent"])
@@ -316,7 +329,8 @@ class Tales:
             self.findings.add(TASKS, rows, "one end of a task in a run", f"event {self.ends[key].event} tells one too")
         retries = life.agent.retries.max_retries if life is not None else None
         changed, run = self.changes.get(event["item"]), self.runs.get(event["run"])
-        held = not changed or run is None or changed[-1].event < run.event
+        began = self.taken.get(key, (run.event if run is not None else 0,))[0]
+        held = not changed or run is None or changed[-1].event < began
         error = told.get("error", "")
         end = TaskEnd(event["id"], event["at"], told["outcome"], told["state"], error, retries, held)
         self.ends[key] = end
@@ -327,6 +341,10 @@ class Tales:
         change = TaskChange(event["id"], event["at"], told["change"], told["state"], told)
         self.changes[event["item"]].append(change)
         self.last_end.pop(event["item"], None)
+
+    def step_saved(self, event: Row, told: Row) -> None:
+        about = f"beat:{event['agent']}:{told['beat']}" if event["item"] is None else f"task:{event['item']}"
+        self.steps.add((about, told["name"]))
 
     def _twice(self, event: Row, what: str, rule: str) -> None:
         self.findings.add(

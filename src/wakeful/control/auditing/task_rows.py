@@ -9,7 +9,7 @@ from typing import Any
 
 from wakeful.control.auditing.findings import REST, TASKS, Findings, moment_or_none
 from wakeful.control.auditing.history import History
-from wakeful.control.auditing.item_rows import ItemRows
+from wakeful.control.auditing.item_rows import ItemRows, Task
 from wakeful.control.auditing.run_rows import RunRows
 from wakeful.control.auditing.tales import TaskChange, TaskEnd
 from wakeful.control.auditing.wake_rows import WakeRows
@@ -37,9 +37,11 @@ class TaskRows:
         # What an open task depends on.
         self.needed: set[int] = set()
         changes = history.tales.changes.values()
-        self._removed = any(change.change == "remove" for changed in changes for change in changed)
+        self.removed = any(change.change == "remove" for changed in changes for change in changed)
         # Of beats: the subject, and how the row is called.
         self.beat_steps: list[tuple[str, str]] = []
+        # Recorded, and not there: the subject and the name.
+        self.lost_steps: list[tuple[str, str]] = []
 
     def read(self) -> None:
         self._attempts()
@@ -71,6 +73,11 @@ class TaskRows:
                 if (item, run) not in found and item in self.items.tasks and (item, run) not in self.history.tales.ends:
                     rows = (f"attempt {item}/{run}", f"run {run}")
                     self.findings.add(TASKS, rows, f"an attempt of run {run} at task {item}", "no such row")
+        for (item, run), (event, _) in self.history.tales.taken.items():
+            void = run in self.history.tales.runs and self.history.tales.runs[run].voided_at is not None
+            if (item, run) not in found and item in self.items.tasks and run in self.runs.states and not void:
+                rows = (f"attempt {item}/{run}", f"event {event}")
+                self.findings.add(TASKS, rows, f"an attempt of run {run} at task {item}, which it took", "no such row")
         tried = {run for _, run in found}
         for run, row in self.runs.open.items():
             if row["subject"] == "task" and run not in tried:
@@ -103,17 +110,25 @@ class TaskRows:
                 )
         if tale is not None and tale.opened is not None:
             # Of one that has ended, when the task itself began.
-            begun, ended = tale.opened.at, row["ended_at"]
+            begun, ended = self._begun(row, named, tale.opened.at, tale.subject), row["ended_at"]
             if ended is None or not begun <= row["started_at"] <= max(begun, ended):
-                self.findings.hold(TASKS, named, "begun when its run was admitted,", begun, row["started_at"])
+                when = "begun when its run was admitted, or took it,"
+                self.findings.hold(TASKS, named, when, begun, row["started_at"])
+
+    def _begun(self, row: Row, named: str, admitted: int, subject: str | None) -> int:
+        """With its run; or when it was taken by one that is about something else."""
+        taken = self.history.tales.taken.get((row["item"], row["run"]))
+        if taken is None and subject != "task":
+            self.findings.add(TASKS, named, f"an event that run {row['run']} took the task", "no event does")
+        return admitted if taken is None else taken[1]
 
     # -- tasks ------------------------------------------------------------------------------------------------
-    def _task(self, id: int, row: Row, needs: list[int]) -> None:
+    def _task(self, id: int, row: Task, needs: list[int]) -> None:
         named, hold = f"item {id}", self.findings.hold
         hold(TASKS, named, "in the queue of", row["agent"] or f"role:{row['role']}", row["target"])
         changes = self.history.tales.changes.get(id)
         told = self.history.tales.last_end.get(id) or (changes[-1] if changes else None)
-        open_attempt = next((tried for tried in self.tried[id] if tried["ended_at"] is None), None)
+        open_attempt = next((tried for tried in self.tried.get(id, ()) if tried["ended_at"] is None), None)
         if row["state"] == "in_progress":
             if open_attempt is None or open_attempt["run"] != row["held_by"]:
                 expected = f"an attempt of run {row['held_by']}, which holds it, under way"
@@ -135,11 +150,11 @@ class TaskRows:
             hold(TASKS, (named, f"event {told.event}"), "error as its last attempt left it,", told.error, row["error"])
         self._place(row, named, told, needs)
 
-    def _place(self, row: Row, named: str, told: object, needs: list[int]) -> None:
+    def _place(self, row: Task, named: str, told: object, needs: list[int]) -> None:
         """Where it stands in its queue, and who has asked for it."""
         since = row["place"] + row["priority"] * _HEAD_START
         begun = max(row["created_at"], row["not_before"] or 0)
-        fresh = told is None and not self.tried[row["id"]] and row["state"] == "pending"
+        fresh = told is None and not self.tried.get(row["id"]) and row["state"] == "pending"
         # Later than that stands what has waited for another task, and what has fallen due since.
         exact = row["not_before"] is not None and not needs
         if since < row["created_at"] or (fresh and (since < begun or (exact and since > begun))):
@@ -153,7 +168,7 @@ class TaskRows:
             expected = "a waiting wake for it, or none that it asked for"
             self.findings.add(TASKS, (named, f"wake {asked}"), expected, f"wake {asked} is not one")
 
-    def _ended(self, row: Row, named: str, told: Any) -> None:
+    def _ended(self, row: Task, named: str, told: Any) -> None:
         if told is None:
             if self.history.covers(row["closed_at"]):
                 at = moment_or_none(row["closed_at"])
@@ -164,7 +179,7 @@ class TaskRows:
             expected, found = moment_or_none(told.at), moment_or_none(row["closed_at"])
             self.findings.hold(TASKS, named, "closed at", expected, found)
 
-    def _blocked(self, row: Row, named: str, needed: list[int]) -> None:
+    def _blocked(self, row: Task, named: str, needed: list[int]) -> None:
         """By what it depends on, or (what a run added) by how long the chain is."""
         needs = _NEEDS.match(row["error"] or "")
         if needs is None:
@@ -180,12 +195,12 @@ class TaskRows:
             rows = (named, f"item {needs[1]}")
             self.findings.add(TASKS, rows, f"task {needs[1]} in its way", f"that is {other['state']}")
 
-    def _tries(self, row: Row, named: str) -> None:
+    def _tries(self, row: Task, named: str) -> None:
         tales, id = self.history.tales, row["id"]
         changes = tales.changes.get(id, ())
         renewed = max((change.event for change in changes if change.change == "retry"), default=0)
         counted = sum(change.told["attempts"] for change in changes if _came(change) and not renewed)
-        known = ((tales.ends.get((id, tried["run"])), tried) for tried in self.tried[id])
+        known = ((tales.ends.get((id, tried["run"])), tried) for tried in self.tried.get(id, ()))
         ends = sorted(((end, tried) for end, tried in known if end is not None), key=lambda pair: pair[0].event)
         for end, tried in ends:
             if not end.held or end.event < renewed:
@@ -199,7 +214,7 @@ class TaskRows:
                 expected = f"dead after {most} retries, and not before"
                 self.findings.add(TASKS, rows, expected, f"{end.state} after {counted} attempts")
         if row["attempts"] != counted:
-            every = (named, *(f"attempt {id}/{tried['run']}" for tried in self.tried[id]))
+            every = (named, *(f"attempt {id}/{tried['run']}" for tried in self.tried.get(id, ())))
             self.findings.hold(TASKS, every, "attempts, counted", counted, row["attempts"])
         shown = "1" if any(end.held for end, _ in ends) else None
         self.findings.hold(TASKS, named, "shown, by outcomes, as", shown, row["shown"])
@@ -215,14 +230,14 @@ class TaskRows:
             needs[row["item"]].append(row["needs"])
         return needs
 
-    def _waits(self, row: Row, needs: list[int]) -> None:
+    def _waits(self, row: Task, needs: list[int]) -> None:
         named, id = f"item {row['id']}", row["id"]
         states = {need: self.items.tasks[need]["state"] for need in needs if need in self.items.tasks}
         open_needs = sum(state != "completed" for state in states.values())
         ready = row["state"] in ("pending", "failed", "in_progress")
         # What was removed or swept is no longer counted, until the task is taken up again.
         by_run = row["state"] == "completed" and id in self.history.tales.last_end
-        fewer = row["waits_for"] > open_needs and not (ready or by_run) and (self._removed or self.history.late)
+        fewer = row["waits_for"] > open_needs and not (ready or by_run) and (self.removed or self.history.late)
         if row["waits_for"] != open_needs and not fewer:
             rows = (named, *(f"dependency {id}/{need}" for need in needs))
             self.findings.hold(TASKS, rows, "waiting for so many tasks,", open_needs, row["waits_for"])
@@ -232,7 +247,9 @@ class TaskRows:
             self.findings.add(TASKS, rows, f"blocked, as task {dead[0]} is {states[dead[0]]}", row["state"])
 
     def _steps(self) -> None:
+        kept: set[tuple[str, str]] = set()
         for row in self.history.pages.of("step"):
+            kept.add((row["subject"], row["name"]))
             kind, _, name = row["subject"].partition(":")
             named = f"step {row['subject']} {row['name']}"
             if kind == "task":
@@ -243,6 +260,11 @@ class TaskRows:
                     self.findings.add(REST, named, f"a task {name} that may go on from this step", found)
             else:
                 self.beat_steps.append((row["subject"], named))
+        self.lost_steps = sorted(self.history.tales.steps - kept)
+        for subject, step in self.lost_steps:
+            task = self.items.tasks.get(int(subject.partition(":")[2])) if subject.startswith("task:") else None
+            if task is not None and task["state"] not in ("completed", "cancelled"):
+                self.findings.add(REST, f"step {subject} {step}", "a step that was recorded", "it is not there")
 
 
 def _came(told: object) -> bool:

@@ -117,8 +117,13 @@ class WakeRows:
             if missing and not self.history.late:
                 self.findings.add(WAKES, (named, f"run {missing[0]}"), "a run for an admitted wake", "there is none")
 
+    def depth(self, wake: int) -> int | None:
+        """How deep in its chain; None of one that is gone."""
+        return self._from[wake][1] if wake in self._from else None
+
     def _chains(self) -> None:
-        """Root and depth are those of the wake of the run that asked, one further."""
+        """Root and depth are those of the wake of the run that asked, one further; what it took may stand deeper."""
+        takers = {run for _, run in self.history.tales.taken}
         for id, (root, depth, by_run) in self._from.items():
             if by_run is None:
                 if (root, depth) != (None, 0):
@@ -130,7 +135,8 @@ class WakeRows:
             if parent is None or parent not in self._from:
                 continue
             above, deep, _ = self._from[parent]
-            if (root, depth) != (above or parent, deep + 1):
+            deeper = depth > deep + 1 and by_run in takers
+            if (root, depth) != (above or parent, deep + 1) and not (deeper and root == (above or parent)):
                 expected = f"root {above or parent} and depth {deep + 1}, one below wake {parent}"
                 self.findings.add(WAKES, f"wake {id}", expected, f"root {root} and depth {depth}")
 

@@ -21,6 +21,7 @@ from wakeful.testing.checkers.inbox import Inbox
 from wakeful.testing.checkers.ledger import Ledger
 from wakeful.testing.checkers.rows import check_end, check_rows, check_start
 from wakeful.testing.checkers.tasks import Queue
+from wakeful.testing.checkers.truth import check_truth
 from wakeful.testing.witness import Observed, Witness
 
 __all__ = ["History", "Violation", "check", "judge"]
@@ -62,6 +63,7 @@ def _tell(history: History) -> Iterator[Violation]:
     yield from check_rows(history, ledger)
     yield from inbox.finish()
     yield from queue.finish()
+    yield from check_truth(history)
     yield from check_drain(history, ledger, queue)
 
 

@@ -10,9 +10,13 @@ from wakeful.core.events import Event, EventKind
 from wakeful.core.wakes import Wake
 from wakeful.testing.checkers.calendar import fires_after, quiet, within
 from wakeful.testing.checkers.history import History, Violation
-from wakeful.testing.checkers.ledger import POOLS, Ledger, reservation, resolved
+from wakeful.testing.checkers.ledger import POOLS, Ledger
+from wakeful.testing.checkers.rules import reservation, resolved
 
 RULE = "the door: every verdict is the first objection of the table"
+
+# Where a task comes from that is asked for once, and done at once.
+ONE_OFF = "wakeful run"
 
 # What each guard says to a wake that it objects to; the two given twice answer by cause.
 REFUSES = {"wakes_per_run", "cooldown", "wakes_per_day", "wakes_per_pair", "chain"}
@@ -20,7 +24,7 @@ REFUSES = {"wakes_per_run", "cooldown", "wakes_per_day", "wakes_per_pair", "chai
 
 def objections(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Iterator[str]:
     """The guards behind `moot` that object, in their order."""
-    limits, one_off = agent.limits, wake.slot != ""
+    limits, one_off = agent.limits, wake.slot != "" or wake.source == ONE_OFF
     if _paused(ledger, wake, agent, now):
         yield "paused"
     if wake.cause != "operator" and not one_off and quiet(limits.quiet_hours, now, agent.timezone):

@@ -54,13 +54,14 @@ class History:
             standing = store.standing(agent.name)
             if standing is not None:
                 self.standings[agent.name] = standing
+        self.declared = [agent for agent in store.agents() if agent.enabled]
         self.said = self._said()
 
     def _said(self) -> dict[int, NewItem]:
-        """What was asked to be recorded, by the id it got; each had a subject of its own."""
-        asked = [kept.item for kept in self.witness.accepted] + self.witness.lost
-        by_subject = {item.subject: item for item in asked}
-        return {item.id: by_subject[item.subject] for item in self.items.values() if item.subject in by_subject}
+        """What was asked to be recorded, by the id it got; of what nobody was told, by a subject that was its own."""
+        by_subject = {item.subject: item for item in self.witness.lost}
+        said = {item.id: by_subject[item.subject] for item in self.items.values() if item.subject in by_subject}
+        return said | {kept.id: kept.item for kept in self.witness.accepted if not kept.duplicate}
 
     def story(self) -> Iterator[Item | Observed | Event]:
         """Births, observations and events in the order in which they happened."""
@@ -84,7 +85,7 @@ class History:
 
 def outcome_of(ending: Ending) -> str:
     """Which of the four outcomes an ending is, by the words of the contract."""
-    if ending.by is not None or ending.timed_out or ending.lost:
+    if ending.by is not None or ending.timed_out or ending.lost or ending.orphaned:
         return "killed"
     if ending.exit_code != 0:
         return "failed"
@@ -92,6 +93,11 @@ def outcome_of(ending: Ending) -> str:
     if said is None and ending.output.startswith("NO-WORK"):
         return "no_work"
     return said or "done"
+
+
+def taken(ending: Ending) -> bool:
+    """Whether nobody wanted this end: its node was gone, or lost sight of the store."""
+    return ending.by == "fencing" or (ending.by is None and ending.orphaned)
 
 
 def error_class(ending: Ending) -> str | None:

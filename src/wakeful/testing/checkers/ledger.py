@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from math import ceil
+from datetime import datetime
 from typing import Any
 
 from wakeful.core.agents import Agent, Fleet, Limits
@@ -18,10 +17,10 @@ from wakeful.core.events import Event
 from wakeful.core.lifecycle import Kind, Lifecycle
 from wakeful.core.standing import Spend
 from wakeful.core.wakes import Wake
-from wakeful.testing.checkers.calendar import day_label, fires_after
-from wakeful.testing.checkers.history import History, error_class, outcome_of
+from wakeful.testing.checkers.calendar import day_label
+from wakeful.testing.checkers.history import History, error_class, outcome_of, taken
+from wakeful.testing.checkers.rules import first_due, moved, next_due, reservation, resolved, resumed_due
 
-HALF_HOUR = timedelta(minutes=30)
 POOLS = {"beat": "sessions", "inbox": "sessions", "task": "workers"}
 
 
@@ -105,7 +104,7 @@ class Ledger:
             boot = self._boots.pop(0)
             for name, place in self.places.items():
                 if place.due is not None:
-                    place.due = _resumed(place, self.agents[name], boot.call.at, boot.fleet.grace)
+                    place.due = resumed_due(place, self.agents[name], boot.call.at, boot.fleet.grace)
 
     def _declared(self, event: Event) -> None:
         name = _named(event)
@@ -116,12 +115,12 @@ class Ledger:
         self.agents[name] = agent = _overridden(agent, self._overrides[name])
         self.gone.discard(name)
         self.never_ours.setdefault(name, {moment for moment in agent.one_offs if moment <= event.at})
-        self._next_version(name, agent)
+        self._next_version(event, agent)
         place = self.places.setdefault(name, Place(state=agent.lifecycle.start))
         if not agent.enabled:
             place.due = None
         elif place.due is None:
-            place.due = _first(agent, fleet, event.at)
+            place.due = first_due(agent, fleet, event.at)
         elif before is not None and before.cadence != agent.cadence:
             soon = next_due(agent, place.idle, event.at)
             place.due = soon if soon is None or agent.cadence.schedule else min(place.due, soon)
@@ -135,11 +134,14 @@ class Ledger:
             else:
                 self._overrides[name][key] = value
         self.agents[name] = _overridden(self._bare[name], self._overrides[name])
-        self._next_version(name, self.agents[name])
+        self._next_version(event, self.agents[name])
 
-    def _next_version(self, name: str, agent: Agent) -> None:
-        self.versions[name] += 1
-        self.lifecycles[(name, self.versions[name])] = agent.lifecycle
+    def _next_version(self, event: Event, agent: Agent) -> None:
+        """One that was never used before; what was rolled back may have used some."""
+        version = int(_text(event, "version"))
+        assert version > self.versions[agent.name], f"version {version} of {agent.name} is used again"
+        self.versions[agent.name] = version
+        self.lifecycles[(agent.name, version)] = agent.lifecycle
 
     def _removed(self, event: Event) -> None:
         self.gone.add(_named(event))
@@ -226,7 +228,10 @@ class Ledger:
         outcome = outcome_of(ending)
         if opened.wake.subject == "beat":
             quota = error_class(ending) == "quota"
+            at_once = taken(ending) and place.failures == 0
             self._beat(opened, place, agent, outcome, event.at, ending.by is None and not quota)
+            # The first loss in a row is tried again at once.
+            place.due = event.at if at_once else place.due
         elif outcome == "done":
             place.idle = 0
             soon = next_due(agent, 0, event.at)
@@ -325,75 +330,3 @@ def _overridden(agent: Agent, overrides: dict[str, Any]) -> Agent:
         else:
             limits = replace(limits, **{key: value})
     return replace(agent, limits=limits, retries=retries)
-
-
-# -- the rules, once more -------------------------------------------------------------------------------------
-def resolved(state: str, hits: int, lifecycle: Lifecycle) -> tuple[str, int]:
-    """A place in a lifecycle that may have been edited since."""
-    for known in lifecycle.states:
-        if known.name == state:
-            return state, min(hits, known.repeat - 1)
-    return lifecycle.start, 0
-
-
-def moved(state: str, hits: int, lifecycle: Lifecycle, outcome: str) -> tuple[str, int]:
-    known = next((known for known in lifecycle.states if known.name == state), None)
-    if known is None:
-        return lifecycle.start, 0
-    if outcome == "done" and hits + 1 < known.repeat:
-        return state, hits + 1
-    return (known.next, 0) if outcome in ("done", "no_work") else (state, hits)
-
-
-def next_due(agent: Agent, streak: int, end: datetime) -> datetime | None:
-    rest = min(timedelta(minutes=2 ** min(streak - 1, 9)), HALF_HOUR) if streak else timedelta()
-    cadence = agent.cadence
-    if cadence.schedule is not None:
-        tick = timedelta(microseconds=1)
-        return fires_after(cadence.schedule.expression, max(end, end + rest - tick), agent.timezone)
-    interval = cadence.breather if cadence.continuous else cadence.interval
-    return None if interval is None else end + max(interval, rest)
-
-
-def _first(agent: Agent, fleet: Fleet, at: datetime) -> datetime | None:
-    cadence = agent.cadence
-    if cadence.schedule is not None:
-        return fires_after(cadence.schedule.expression, at, agent.timezone)
-    interval = cadence.breather if cadence.continuous else cadence.interval
-    if interval is None:
-        return None
-    index = [known.name for known in fleet.agents].index(agent.name)
-    return at + fleet.grace + min(fleet.stagger, interval / len(fleet.agents)) * index
-
-
-def _resumed(place: Place, agent: Agent, boot: datetime, grace: timedelta) -> datetime:
-    cadence, due = agent.cadence, place.due
-    assert due is not None
-    interval = cadence.breather if cadence.continuous else cadence.interval
-    if cadence.schedule is None and interval is not None:
-        rest = min(timedelta(minutes=2 ** min(place.idle - 1, 10)), HALF_HOUR) if place.idle else timedelta()
-        due = min(due, boot + max(interval, rest, grace))
-    return max(due, boot + grace)
-
-
-def reservation(costs: list[Spend], limits: Limits) -> Spend:
-    """What a run must be able to afford; where there is a budget nothing is free, and nothing dearer than all of it."""
-    usd = _reserved([cost.usd for cost in costs], limits.reserve_usd, limits.usd_per_day, limits.fleet_usd_per_day)
-    tokens = _reserved(
-        [cost.tokens for cost in costs],
-        limits.reserve_tokens,
-        limits.tokens_per_day,
-        limits.fleet_tokens_per_day,
-    )
-    return Spend(usd=usd, tokens=tokens)
-
-
-def _reserved(past: list[int], declared: int | None, *budgets: int | None) -> int:
-    bounds = [budget for budget in budgets if budget is not None]
-    if not bounds:
-        return 0
-    if past:
-        wanted = sorted(past)[ceil(len(past) * 9 / 10) - 1]
-    else:
-        wanted = declared if declared is not None else ceil(min(bounds) / 10)
-    return max(min(wanted, min(bounds)), 1)

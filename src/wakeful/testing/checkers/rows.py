@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from datetime import timedelta
 
 from wakeful.core.events import Event, EventKind
 from wakeful.testing.checkers.door import slots
 from wakeful.testing.checkers.history import History, Violation, outcome_of
-from wakeful.testing.checkers.ledger import HALF_HOUR, Ledger
+from wakeful.testing.checkers.ledger import Ledger
+from wakeful.testing.checkers.rules import HALF_HOUR
 from wakeful.testing.witness import Execution
 
 # How often a run in each state was decided, started, ended and voided.
@@ -89,7 +91,7 @@ def check_start(ledger: Ledger, history: History, event: Event) -> Iterator[Viol
         yield Violation(rule=rule, what=what, rows=(event,))
     scopes = {"fleet", f"agent:{agent.name}", f"agent:{agent.address}"}
     for (scope, owner), (until, since) in ledger.pauses.items():
-        if owner in ("operator", "file") and scope in scopes and (until is None or until > event.at):
+        if owner.partition("@")[0] in ("operator", "file") and scope in scopes and (until is None or until > event.at):
             what = f"run {run.id} of {agent.name} began although {owner} paused {scope} with event {since}"
             yield Violation(rule="once a pause has returned, nothing begins in its scope", what=what, rows=(event,))
     tasks = execution.order.tasks
@@ -136,8 +138,9 @@ def totals_match(history: History, ledger: Ledger) -> Iterator[Violation]:
 def runs_never_overlap(history: History) -> Iterator[Violation]:
     """Seen from outside: who was alive when each run started."""
     alive: list[Execution] = []
-    for execution in sorted(history.witness.executions.values(), key=lambda seen: seen.started):
-        alive = [other for other in alive if other.ended is None or other.ended > execution.started]
+    lived = [seen for seen in history.witness.executions.values() if seen.started is not None]
+    for execution in sorted(lived, key=_started):
+        alive = [other for other in alive if other.ended is None or other.ended > _started(execution)]
         run, agent = execution.order.run, execution.order.agent
         for other in alive:
             if other.order.run.agent == run.agent:
@@ -150,6 +153,11 @@ def runs_never_overlap(history: History) -> Iterator[Violation]:
         if len(pool) > limit:
             what = f"{len(pool)} runs lived at once, and the limit is {limit}"
             yield Violation(rule="slots are never exceeded", what=what, rows=tuple(o.order.run for o in pool))
+
+
+def _started(execution: Execution) -> timedelta:
+    assert execution.started is not None
+    return execution.started
 
 
 def wakes_know_where_they_came_from(history: History) -> Iterator[Violation]:

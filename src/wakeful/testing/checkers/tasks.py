@@ -10,7 +10,7 @@ from wakeful.core.agents import Agent
 from wakeful.core.events import Event, EventKind
 from wakeful.core.items import Item, NewItem
 from wakeful.core.runs import Ending
-from wakeful.testing.checkers.history import History, Violation, error_class, outcome_of
+from wakeful.testing.checkers.history import History, Violation, error_class, outcome_of, taken
 from wakeful.testing.checkers.ledger import Ledger
 
 KEPT = "a task ends once, and its state is the fold of its attempts"
@@ -128,7 +128,7 @@ class Queue:
             return True
         begun = self.history.call(event).order
         return any(
-            call.verb == "expire" and job.put_off < call.order < begun and job.not_before <= call.at
+            "expire" in call.verb and job.put_off < call.order < begun and job.not_before <= call.at
             for call in self.history.witness.calls.values()
         )
 
@@ -161,8 +161,9 @@ class Queue:
             job.attempts += 1
             self._close(job, "completed")
             return
+        at_once = taken(ending) and job.attempts == 0
         if ending.by is not None:
-            job.state, job.not_before = "pending", now + agent.retries.base * 2
+            job.state, job.not_before = "pending", now if at_once else now + agent.retries.base * 2
             return
         if kind == "quota":
             asked = ending.result.retry_at if ending.result else None
@@ -176,7 +177,8 @@ class Queue:
         elif job.attempts > self._most(job, agent):
             self._close(job, "dead_letter")
         else:
-            job.state, job.not_before = "failed", now + agent.retries.base * 2**job.attempts
+            later = timedelta() if at_once else agent.retries.base * 2**job.attempts
+            job.state, job.not_before = "failed", now + later
 
     def _close(self, job: Job, state: str) -> None:
         job.state = state

@@ -10,6 +10,7 @@ from wakeful.testing.contracts.store_checking import CheckingContract
 from wakeful.testing.contracts.store_crashes import CrashesContract
 from wakeful.testing.contracts.store_deciding import DecidingContract
 from wakeful.testing.contracts.store_declaring import DeclaringContract
+from wakeful.testing.contracts.store_drawing import DrawingContract
 from wakeful.testing.contracts.store_finishing import FinishingContract
 from wakeful.testing.contracts.store_handling import HandlingContract
 from wakeful.testing.contracts.store_inboxes import InboxesContract
@@ -18,8 +19,10 @@ from wakeful.testing.contracts.store_keeping import KeepingContract
 from wakeful.testing.contracts.store_lasting import LastingContract
 from wakeful.testing.contracts.store_limits import LimitsContract
 from wakeful.testing.contracts.store_listing import ListingContract
+from wakeful.testing.contracts.store_measuring import MeasuringContract
 from wakeful.testing.contracts.store_mirrors import MirrorsContract
 from wakeful.testing.contracts.store_nodes import NodesContract
+from wakeful.testing.contracts.store_noting import NotingContract
 from wakeful.testing.contracts.store_orders import OrdersContract
 from wakeful.testing.contracts.store_output import OutputContract
 from wakeful.testing.contracts.store_pauses import PausesContract
@@ -32,6 +35,7 @@ from wakeful.testing.contracts.store_recurrences import RecurrencesContract
 from wakeful.testing.contracts.store_senders import SendersContract
 from wakeful.testing.contracts.store_shifts import ShiftsContract
 from wakeful.testing.contracts.store_stopping import StoppingContract
+from wakeful.testing.contracts.store_taking import TakingContract
 from wakeful.testing.contracts.store_tasks import TasksContract
 from wakeful.testing.contracts.store_tending import TendingContract
 from wakeful.testing.contracts.store_waiting import WaitingContract
@@ -52,6 +56,7 @@ class StoreContract(
     OrdersContract,
     RecoveryContract,
     NodesContract,
+    NotingContract,
     InstantsContract,
     OutputContract,
     StoppingContract,
@@ -62,10 +67,13 @@ class StoreContract(
     ChangesContract,
     RecurrencesContract,
     ShiftsContract,
+    TakingContract,
     PausesContract,
     CrashesContract,
     ReadingContract,
     ListingContract,
+    DrawingContract,
+    MeasuringContract,
     InboxesContract,
     KeepingContract,
 ):

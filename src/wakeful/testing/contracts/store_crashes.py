@@ -13,6 +13,7 @@ import pytest
 from wakeful.core.admission import admit
 from wakeful.core.agents import Limits, Runner
 from wakeful.core.cron import parse_schedule
+from wakeful.core.events import Event, EventKind
 from wakeful.core.items import Kind, NewItem, Observation, Origin, Ring
 from wakeful.core.lifecycle import Lifecycle, State
 from wakeful.core.recurrences import Recurrence
@@ -69,10 +70,13 @@ class Scene:
     # One that nobody has seen, and one that the run of the inbox was shown.
     message: int
     shown: int
+    # A task that the run of the inbox may take.
+    ready: int
 
 
 def set_scene(store: Store) -> Scene:
     store.join("one", "attic", "", NOW, LEASE)
+    store.join("three", "loft", "", NOW, LEASE)
     store.declare(a_fleet(*AGENTS, sessions=9, recurrences=(SWEEPING,)), NOW)
     store.observe("folder", "wren", [NOTE, Observation(external_id="old.md", fingerprint="1")], NOW)
     tasks = [NewItem(kind=Kind.task, agent="hale", subject=str(n)) for n in range(3)]
@@ -92,8 +96,9 @@ def set_scene(store: Store) -> Scene:
     message = store.record([NewItem(kind=Kind.message, agent="wren", ring=Ring.news)], LATER)[0].id
     store.tend([("folder", "wren")], "one", NOW, LEASE)
     store.observe("board", "desk", None, LATER, why="no answer")
+    ready = store.record([NewItem(kind=Kind.task, agent="wren", subject="count the pages")], LATER)[0].id
     assert decision.run is not None
-    return Scene(store, orders["hale"], orders["wren"], ids, decision.run, message, orders["wren"].items[0].id)
+    return Scene(store, orders["hale"], orders["wren"], ids, decision.run, message, orders["wren"].items[0].id, ready)
 
 
 def finish_one(scene: Scene) -> Any:
@@ -131,6 +136,9 @@ def skip(scene: Scene) -> Any:
 
 
 VERBS: dict[str, Callable[[Scene], Any]] = {
+    "note": lambda scene: scene.store.note(
+        [Event(kind=EventKind.acted, at=LATER, fields={"by": "rana", "operation": "backup"})]
+    ),
     "declare": lambda scene: scene.store.declare(a_fleet(an_agent("moss", max_failures=9), "new"), LATER, boot=True),
     "set": lambda scene: scene.store.set("moss", {"burst": 7}, "rana", LATER),
     "pause": lambda scene: scene.store.pause(FLEET, LATER),
@@ -138,7 +146,7 @@ VERBS: dict[str, Callable[[Scene], Any]] = {
     "record": record,
     "observe": lambda scene: scene.store.observe("folder", "wren", [EDITED, FRESH], LATER),
     "amend": lambda scene: scene.store.amend("folder", "wren", [EDITED, FRESH], LATER),
-    "tend": lambda scene: scene.store.tend([("folder", "wren"), ("board", "moss")], "two", LATER, LEASE),
+    "tend": lambda scene: scene.store.tend([("folder", "wren"), ("board", "moss")], "three", LATER, LEASE),
     "abandon": lambda scene: scene.store.abandon([("folder", "wren")], LATER),
     "mark_read": lambda scene: scene.store.mark_read([scene.message], "rana", LATER),
     "snooze": lambda scene: scene.store.snooze([scene.message, scene.shown], NOW + HOUR, "rana", LATER),
@@ -146,7 +154,7 @@ VERBS: dict[str, Callable[[Scene], Any]] = {
     "decide": lambda scene: scene.store.decide([*scene.store.due(LATER).wakes, operator("moss", LATER)], admit, LATER),
     "join": lambda scene: scene.store.join("two", "cellar", "", LATER, LEASE),
     "leave": lambda scene: scene.store.leave("one", LATER),
-    "claim": lambda scene: scene.store.claim("two", LATER, LEASE),
+    "claim": lambda scene: scene.store.claim("three", LATER, LEASE),
     "renew": renew,
     "orphans": lambda scene: scene.store.orphans(LATER + LEASE),
     "keep_output": lambda scene: scene.store.keep_output(scene.inbox.run.id, "stdout", b"and another\n"),
@@ -160,6 +168,7 @@ VERBS: dict[str, Callable[[Scene], Any]] = {
     "change_tasks": lambda scene: scene.store.change_tasks(scene.tasks, "complete", "rana", LATER, result="swept"),
     "recur": lambda scene: scene.store.recur(LATER),
     "change_task": lambda scene: scene.store.change_task(scene.tasks[1], "cancel", "rana", LATER),
+    "take_task": lambda scene: scene.store.take_task(scene.inbox.run.id, scene.inbox.run.epoch, LATER),
     "save_step": save_step,
 }
 
@@ -175,7 +184,7 @@ def snapshot(scene: Scene) -> dict[str, Any]:
         "pauses": store.pauses(),
         "items": store.items(),
         "recurrences": store.recurrences(),
-        "attempts": [store.attempts(task) for task in scene.tasks],
+        "attempts": [store.attempts(task) for task in (*scene.tasks, scene.ready)],
         "steps": [store.steps(scene.shift.run.id, task=task) for task in scene.tasks],
         "runs": store.runs(),
         "wakes": store.wakes(),

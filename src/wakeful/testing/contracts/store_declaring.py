@@ -12,7 +12,7 @@ from wakeful.core.admission import admit
 from wakeful.core.agents import Agent, Limits
 from wakeful.core.cadence import Cadence
 from wakeful.core.codec import decode
-from wakeful.core.errors import Mistake, Unknown
+from wakeful.core.errors import Mistake, Outdated, Unknown
 from wakeful.core.events import EventKind
 from wakeful.core.lifecycle import Lifecycle, Position, State
 from wakeful.core.wakes import Cause
@@ -250,6 +250,14 @@ class DeclaringContract(StoreCase):
         assert len(self.store.runs()) == 2
 
     # -- live settings
+
+    def test_of_those_who_have_seen_the_same_version_one_changes_it(self) -> None:
+        self.declare("moss")
+        seen = self.store.overview(agent="moss")[0].version
+        self.store.set("moss", {"burst": 7}, "rana", NOW, expected=seen)
+        with pytest.raises(Outdated, match=f"at version {seen + 1}, not {seen}"):
+            self.store.set("moss", {"burst": 8}, "otto", NOW, expected=seen)
+        assert self.store.overview(agent="moss")[0].agent.limits.burst == 7
 
     def test_a_live_setting_holds_at_once_and_after_being_reopened(self) -> None:
         self.declare("moss", "wren")

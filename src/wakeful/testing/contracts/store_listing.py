@@ -194,6 +194,7 @@ class ListingContract(StoreCase):
         assert self.store.overview(after="a4") == []
         assert self.store.overview(agent="a3") == [everyone[3]]
         assert self.store.overview(agent="a") == []
+        assert [row.agent.name for row in self.store.overview(after="a1", limit=2, brief=True)] == ["a2", "a3"]
 
     def test_live_settings_are_named_and_hold(self) -> None:
         self.declare("moss", "wren")

@@ -58,6 +58,18 @@ class RecordingContract(StoreCase):
 
     # -- idempotency
 
+    def test_where_the_key_alone_says_which_one_it_is_the_first_stands_whatever_comes_after(self) -> None:
+        self.declare("moss", "wren")
+        (first,) = self.store.record([replace(HELLO, once=True)], NOW)
+        other = replace(HELLO, once=True, agent="wren", body="something else", subject="new", metadata='{"a": 1}')
+        assert [(each.id, each.duplicate) for each in self.store.record([other], NOW)] == [(first.id, True)]
+        new = replace(other, dedupe="k2")
+        batch = self.store.record([other, new, replace(new, body="and another")], NOW)
+        assert [each.duplicate for each in batch] == [True, False, True]
+        assert (batch[0].id, batch[2].id) == (first.id, batch[1].id)
+        assert (self.item(first.id).agent, self.item(first.id).body) == ("moss", "hello")
+        assert self.item(batch[1].id).body == "something else"
+
     def test_the_same_key_is_the_same_item(self) -> None:
         self.declare("moss")
         (first,) = self.store.record([HELLO], NOW)
@@ -72,6 +84,13 @@ class RecordingContract(StoreCase):
         self.declare("moss")
         first, second = self.store.record([HELLO, HELLO], NOW)
         assert (first.id, first.duplicate, second.duplicate) == (second.id, False, True)
+
+    def test_of_many_keys_those_that_are_taken_are_found_with_their_items(self) -> None:
+        self.declare("moss")
+        first, second = self.store.record([HELLO, replace(HELLO, dedupe="k 2")], NOW)
+        assert HELLO.dedupe is not None
+        assert self.store.keyed_items([HELLO.dedupe, "nobody's", "k 2"]) == {HELLO.dedupe: first.id, "k 2": second.id}
+        assert self.store.keyed_items([]) == {}
 
     def test_a_key_stays_taken_when_its_item_is_closed(self) -> None:
         self.declare("moss")

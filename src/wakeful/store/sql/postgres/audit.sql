@@ -1,12 +1,12 @@
 -- name: kept_numbers
 -- What is undone has used up its numbers: a gap says nothing here.
-SELECT 'event' AS name, 0 AS seq WHERE false;
+SELECT 0 AS seq, 0 AS gaps WHERE :table::text IS NULL;
 
 -- name: kept_address
 SELECT name, timerless FROM address WHERE name > :after ORDER BY name LIMIT :limit;
 
 -- name: kept_fleet
-SELECT id, timezone, sessions, workers FROM fleet WHERE id > :after ORDER BY id LIMIT :limit;
+SELECT id, timezone, sessions, workers, recurrences FROM fleet WHERE id > :after ORDER BY id LIMIT :limit;
 
 -- name: kept_agent
 SELECT name, address, version, declaration, overrides, enabled, removed_at FROM agent
@@ -28,7 +28,7 @@ FROM standing WHERE agent > :after ORDER BY agent LIMIT :limit;
 -- Without what people wrote: it is long, and nothing can be held against it.
 SELECT id, kind, state, agent, role, target, origin, priority, ring, ring_at, dedupe, source, external_id, fingerprint,
     shown, asked, unanswered, held_by, attempts, max_retries, place, not_before, waits_for, reply_to, thread, by_run,
-    error, created_at, closed_at
+    error, created_at, closed_at, key, depth, behind
 FROM item WHERE id > :after ORDER BY id LIMIT :limit;
 
 -- name: kept_dependency

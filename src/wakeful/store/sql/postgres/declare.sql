@@ -10,11 +10,8 @@ SELECT name, address, version, declaration, overrides, enabled, removed_at FROM 
 SELECT body FROM declaration WHERE agent = :agent AND version = :version;
 
 -- name: put_fleet
-INSERT INTO fleet (id, timezone, sessions, workers) VALUES (1, :timezone, :sessions, :workers)
-ON CONFLICT (id) DO UPDATE SET timezone = :timezone, sessions = :sessions, workers = :workers;
-
--- name: fleet_row
-SELECT timezone, sessions, workers FROM fleet WHERE id = 1;
+INSERT INTO fleet (id, timezone, sessions, workers, recurrences) VALUES (1, :timezone, :sessions, :workers, :recurrences)
+ON CONFLICT (id) DO UPDATE SET timezone = :timezone, sessions = :sessions, workers = :workers, recurrences = :recurrences;
 
 -- name: put_address
 INSERT INTO address (name, timerless) VALUES (:name, :timerless)

@@ -38,9 +38,10 @@ WHERE attempt.item = r.item AND attempt.run = r.run;
 
 -- name: end_done
 -- Those that were done, and left nothing to be told. Whoever ends them has read them as open, as above.
-UPDATE attempt SET ended_at = :now, outcome = 'done', counted = 1, exit_code = 0, started_at = greatest(started_at, least(j.began, :now))
-FROM json_to_recordset(:ended::json) AS j (item bigint, began bigint)
-WHERE attempt.item = j.item AND attempt.run = :run;
+UPDATE attempt SET ended_at = r.now, outcome = 'done', counted = 1, exit_code = 0,
+    started_at = greatest(started_at, least(r.began, r.now))
+FROM json_to_recordset(:rows::json) AS r (item bigint, run bigint, now bigint, began bigint)
+WHERE attempt.item = r.item AND attempt.run = r.run;
 
 -- name: settle_done
 UPDATE item SET state = 'completed', held_by = NULL, asked = NULL, attempts = attempts + 1, not_before = NULL,

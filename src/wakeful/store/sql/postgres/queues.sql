@@ -29,6 +29,9 @@ WHERE kind = 'task' AND (:states::text IS NULL OR state = ANY (ARRAY(SELECT json
     AND (:text::text IS NULL OR strpos(lower(subject || chr(10) || coalesce(error, '')), lower(:text)) > 0)
 GROUP BY state;
 
+-- name: count_all_tasks
+SELECT state, count(*) AS tasks FROM item WHERE kind = 'task' GROUP BY state;
+
 -- name: aside_tasks
 -- What did not go well, by one state; it is little, however much went well.
 SELECT id FROM item

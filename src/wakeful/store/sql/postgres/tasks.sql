@@ -109,8 +109,9 @@ SELECT count(*) AS idle FROM (SELECT 1 FROM role o WHERE o.role = :role
     AND NOT EXISTS (SELECT 1 FROM run b WHERE b.agent = o.agent AND b.ended_at IS NULL) LIMIT :limit) AS found;
 
 -- name: ready_tasks
+-- As a range, of which the target is what comes first in the order: else all queues together may be walked for one.
 SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth FROM item i
-WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0
+WHERE i.target >= :target AND i.target <= :target AND i.kind = 'task' AND i.state IN ('pending', 'failed') AND i.waits_for = 0 AND i.behind = 0
     AND i.asked IS NULL AND i.not_before IS NULL
     AND (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
@@ -119,14 +120,14 @@ WHERE i.target = :target AND i.kind = 'task' AND i.state IN ('pending', 'failed'
         AND NOT EXISTS (SELECT 1 FROM attempt s JOIN item left_over ON left_over.id = s.item
             WHERE s.stop_by IS NOT NULL AND s.ended_at IS NULL AND left_over.key = i.key))
     AND NOT EXISTS (SELECT 1 FROM pause p WHERE p.scope = 'source:' || i.source)
-ORDER BY i.place, i.id LIMIT :limit;
+ORDER BY i.target, i.place, i.id LIMIT :limit;
 
 -- name: later_tasks
 SELECT i.id, i.agent, i.role, i.place, i.created_at, i.source, i.by_run, i.depth
 FROM (SELECT t.id, t.agent, t.role, t.target, t.key, t.place, t.created_at, t.source, t.by_run, t.depth FROM item t
-    WHERE t.target = :target AND t.kind = 'task' AND t.state IN ('pending', 'failed') AND t.waits_for = 0 AND t.behind = 0
+    WHERE t.target >= :target AND t.target <= :target AND t.kind = 'task' AND t.state IN ('pending', 'failed') AND t.waits_for = 0 AND t.behind = 0
     AND t.asked IS NULL AND t.not_before IS NOT NULL AND t.not_before <= :now
-    ORDER BY t.not_before, t.id LIMIT :sight) AS i
+    ORDER BY t.target, t.not_before, t.id LIMIT :sight) AS i
 WHERE (i.key IS NULL OR NOT EXISTS
         (SELECT 1 FROM item older WHERE older.key = i.key AND older.closed_at IS NULL AND older.id < i.id)
         AND NOT EXISTS (SELECT 1 FROM item held WHERE held.key = i.key AND held.key IS NOT NULL AND held.held_by IS NOT NULL)
@@ -217,7 +218,9 @@ SELECT id FROM item WHERE dedupe = :dedupe AND kind = 'task';
 SELECT i.id, i.state FROM dependency d JOIN item i ON i.id = d.needs WHERE d.item = :item ORDER BY i.id;
 
 -- name: depth_of_run
-SELECT w.depth FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
+-- Of its wake, or of the deepest task that it is at or took.
+SELECT greatest(w.depth, coalesce((SELECT max(i.depth) FROM attempt a JOIN item i ON i.id = a.item WHERE a.run = r.id), 0)) AS depth
+FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
 
 -- name: free_keys
 -- Who is now the first of its key.

@@ -187,15 +187,15 @@ FROM json_to_recordset(:rows::json) AS r (wake bigint, state text, charged small
 WHERE wake.id = r.wake;
 
 -- name: lineage
--- With what all that came of the same root has cost by now; of what is under way, what was set aside for it.
-SELECT w.id, w.root, w.depth,
+-- With what all that came of the same root has cost by now; of what is under way, what was set aside for it. What it took may stand deeper.
+SELECT w.id, w.root, greatest(w.depth, coalesce((SELECT max(i.depth) FROM attempt a JOIN item i ON i.id = a.item WHERE a.run = r.id), 0)) AS depth,
     coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END) FROM run l
         WHERE l.wake = coalesce(w.root, w.id)), 0)::bigint + coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END)
         FROM wake v JOIN run l ON l.wake = v.id WHERE v.root = coalesce(w.root, w.id)), 0)::bigint AS cost
 FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
 
 -- name: lineages
-SELECT r.id AS run, w.id, w.root, w.depth,
+SELECT r.id AS run, w.id, w.root, greatest(w.depth, coalesce((SELECT max(i.depth) FROM attempt a JOIN item i ON i.id = a.item WHERE a.run = r.id), 0)) AS depth,
     coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END) FROM run l
         WHERE l.wake = coalesce(w.root, w.id)), 0)::bigint + coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END)
         FROM wake v JOIN run l ON l.wake = v.id WHERE v.root = coalesce(w.root, w.id)), 0)::bigint AS cost
@@ -265,6 +265,13 @@ ON CONFLICT (scope, day, part) DO UPDATE SET
 SELECT sum(wakes)::bigint AS wakes, sum(ms)::bigint AS ms, sum(usd)::bigint AS usd, sum(tokens)::bigint AS tokens
 FROM total WHERE scope = :scope AND day = :day HAVING count(*) > 0;
 
+-- name: totals
+-- Of these scopes, over a few days.
+SELECT t.scope, t.day, sum(t.wakes)::bigint AS wakes, sum(t.ms)::bigint AS ms, sum(t.usd)::bigint AS usd,
+    sum(t.tokens)::bigint AS tokens
+FROM json_array_elements_text(:scopes::json) AS j (value)
+JOIN total t ON t.scope = j.value AND t.day >= :first AND t.day <= :last GROUP BY t.scope, t.day;
+
 -- name: pair_rows
 -- Of the pairs of that day those that begin or end with one address.
 SELECT scope, wakes FROM total
@@ -314,10 +321,11 @@ WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL AND ring_at <=
     AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
 ORDER BY ring_at, id LIMIT :limit;
 
--- name: slots_open
+-- name: free_slots
 SELECT
-    (SELECT count(*) FROM run WHERE pool = 'sessions' AND ended_at IS NULL) AS sessions,
-    (SELECT count(*) FROM run WHERE pool = 'workers' AND ended_at IS NULL) AS workers;
+    f.sessions - (SELECT count(*) FROM run WHERE pool = 'sessions' AND ended_at IS NULL) AS sessions,
+    f.workers - (SELECT count(*) FROM run WHERE pool = 'workers' AND ended_at IS NULL) AS workers
+FROM fleet f WHERE f.id = 1;
 
 -- name: next_instant
 SELECT min(at) AS at FROM (

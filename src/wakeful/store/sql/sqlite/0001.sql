@@ -13,7 +13,9 @@ CREATE TABLE fleet (
     id        INTEGER PRIMARY KEY CHECK (id = 1),
     timezone  TEXT NOT NULL,
     sessions  INTEGER NOT NULL CHECK (sessions >= 0),
-    workers   INTEGER NOT NULL CHECK (workers >= 0)
+    workers   INTEGER NOT NULL CHECK (workers >= 0),
+    -- The names of the tasks that recur: what is declared once is missed when it is gone.
+    recurrences TEXT NOT NULL DEFAULT '[]'
 ) STRICT;
 
 CREATE TABLE agent (

@@ -1,24 +1,25 @@
 -- name: put_item
+-- A key that is known takes no number: those of items have no gaps but for what was removed or forgotten.
 INSERT INTO item (kind, state, agent, sender, origin, subject, body, type, priority, ring, ring_at, dedupe, source, external_id, fingerprint,
     not_before, tags, reply_to, thread, by_run, metadata, created_at)
-VALUES ('message', 'open', :agent, :sender, :origin, :subject, :body, :type, :priority, :ring,
+SELECT 'message', 'open', :agent, :sender, :origin, :subject, :body, :type, :priority, :ring,
     -- Nobody's timer would ever show a silent message to such an agent: it rings late instead of never.
     CASE WHEN :sweep_at IS NULL THEN :ring_at ELSE (SELECT :sweep_at FROM address WHERE name = :agent AND timerless) END,
     :dedupe, :source, :external_id, :fingerprint, :not_before, :tags, :reply_to,
-    (SELECT coalesce(t.thread, t.id) FROM item t WHERE t.id = :reply_to), :by_run, :metadata, :now)
-ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING;
+    (SELECT coalesce(t.thread, t.id) FROM item t WHERE t.id = :reply_to), :by_run, :metadata, :now
+WHERE :dedupe IS NULL OR NOT EXISTS (SELECT 1 FROM item k WHERE k.dedupe = :dedupe AND k.dedupe IS NOT NULL);
 
 -- name: put_task
 INSERT INTO item (kind, ring, fingerprint,
     state, agent, role, target, sender, origin, subject, body, type, priority, dedupe, source, max_retries, key,
     not_before, tags, by_run, metadata, place, timeout, payload, attempts, result, error, created_at, closed_at,
     depth, behind)
-VALUES ('task', 'silent', '1',
+SELECT 'task', 'silent', '1',
     :state, :agent, :role, :target, :sender, :origin, :subject, :body, :type, :priority, :dedupe, :source,
     :max_retries, :key, :not_before, :tags, :by_run, :metadata, :place, :timeout, :payload, :attempts, :result,
     :error, :created_at, :closed_at, :depth,
-    :key IS NOT NULL AND (:behind OR EXISTS (SELECT 1 FROM item o WHERE o.key = :key AND o.closed_at IS NULL)))
-ON CONFLICT (dedupe) WHERE dedupe IS NOT NULL DO NOTHING;
+    :key IS NOT NULL AND (:behind OR EXISTS (SELECT 1 FROM item o WHERE o.key = :key AND o.closed_at IS NULL))
+WHERE :dedupe IS NULL OR NOT EXISTS (SELECT 1 FROM item k WHERE k.dedupe = :dedupe AND k.dedupe IS NOT NULL);
 
 -- name: items_by_dedupe
 SELECT id, dedupe, kind, agent, role, subject, body, metadata, type, payload, priority FROM item

@@ -31,14 +31,13 @@ WHERE item = :item AND run = :run AND ended_at IS NULL;
 -- name: end_done
 -- Those that were done, and left nothing to be told.
 UPDATE attempt SET ended_at = :now, outcome = 'done', counted = 1, exit_code = 0,
-    started_at = max(started_at, min(:now, e.began))
-FROM (SELECT json_extract(value, '$.item') AS task, json_extract(value, '$.began') AS began FROM json_each(:ended)) AS e
-WHERE attempt.item = e.task AND attempt.run = :run AND attempt.ended_at IS NULL;
+    started_at = max(started_at, min(:now, :began))
+WHERE item = :item AND run = :run AND ended_at IS NULL;
 
 -- name: settle_done
 UPDATE item SET state = 'completed', held_by = NULL, asked = NULL, attempts = attempts + 1, not_before = NULL,
     error = NULL, result = NULL, shown = fingerprint, closed_at = :now
-WHERE id IN (SELECT value FROM json_each(:tasks)) AND held_by = :run;
+WHERE id IN (SELECT value FROM json_each(:tasks)) AND +held_by = :run;
 
 -- name: settle_task
 UPDATE item SET state = :state, held_by = NULL, asked = NULL, attempts = :attempts, not_before = :not_before,

@@ -29,6 +29,21 @@ WHERE kind = 'task' AND (:states IS NULL OR state IN (SELECT value FROM json_eac
     AND (:text IS NULL OR instr(lower(subject || char(10) || coalesce(error, '')), lower(:text)) > 0)
 GROUP BY state;
 
+-- name: count_all_tasks
+-- By the indexes alone: what is in none of them is what is left of all.
+WITH aside AS (SELECT state, count(*) AS tasks FROM item INDEXED BY item_aside
+        WHERE kind = 'task' AND (state IN ('dead_letter', 'blocked') OR state IN ('failed', 'cancelled')) GROUP BY state),
+    held AS (SELECT count(*) AS tasks FROM item INDEXED BY item_held WHERE held_by IS NOT NULL AND kind = 'task'),
+    open AS (SELECT count(*) AS tasks FROM item INDEXED BY item_queue WHERE kind = 'task' AND closed_at IS NULL),
+    closed AS (SELECT (SELECT count(*) FROM item INDEXED BY item_closed WHERE closed_at IS NOT NULL)
+        - (SELECT count(*) FROM item INDEXED BY item_past WHERE kind = 'message' AND closed_at IS NOT NULL) AS tasks)
+SELECT state, tasks FROM aside
+UNION ALL SELECT 'in_progress', tasks FROM held
+UNION ALL SELECT 'pending', open.tasks - held.tasks - (SELECT coalesce(sum(tasks), 0) FROM aside WHERE state IN ('failed', 'blocked'))
+    FROM open, held
+UNION ALL SELECT 'completed', closed.tasks - (SELECT coalesce(sum(tasks), 0) FROM aside WHERE state IN ('dead_letter', 'cancelled'))
+    FROM closed;
+
 -- name: aside_tasks
 -- What did not go well, by one state; it is little, however much went well.
 SELECT id FROM item INDEXED BY item_aside

@@ -105,7 +105,10 @@ ORDER BY source, agent;
 SELECT source, agent, node, outage, since FROM source ORDER BY agent, source;
 
 -- name: keyed_wake
-SELECT min(id) AS id FROM wake WHERE source = :key AND substr(source, 1, 4) = 'key:' AND agent = :agent AND subject = :subject;
+SELECT id, agent, role, cause, subject, sender, reason, item, task, source, by_run, root, depth, lineage_usd, slot,
+    attempt, charged, requested_at
+FROM wake WHERE id = (SELECT min(id) FROM wake
+    WHERE source = :key AND substr(source, 1, 4) = 'key:' AND subject = :subject);
 
 -- name: wakes_from
 -- Itself, and those that came of it.
@@ -113,6 +116,12 @@ SELECT id FROM wake WHERE id = :root UNION ALL SELECT id FROM wake WHERE root = 
 
 -- name: shown_in
 SELECT s.item, max(s.run) AS run FROM json_each(:ids) j CROSS JOIN run_item s ON s.item = j.value GROUP BY s.item;
+
+-- name: tainted_run
+-- What it was shown, what it has among its tasks, and what it has read besides.
+SELECT EXISTS (SELECT 1 FROM run_item s JOIN item i ON i.id = s.item WHERE s.run = :run AND i.origin = 'external')
+    OR EXISTS (SELECT 1 FROM attempt t JOIN item i ON i.id = t.item WHERE t.run = :run AND i.origin = 'external')
+    OR EXISTS (SELECT 1 FROM event e WHERE e.run = :run AND e.kind = 'tainted') AS tainted;
 
 -- name: run_rows
 -- Of these runs, in this order; which ones and in which order is said by one of the queries below.
@@ -143,6 +152,9 @@ ORDER BY id DESC LIMIT :limit;
 SELECT id FROM run INDEXED BY run_open
 WHERE ended_at IS NULL AND id > :after AND id < :before AND (:agent IS NULL OR agent = :agent);
 
+-- name: open_runs_of
+SELECT r.id FROM json_each(:names) j CROSS JOIN run r INDEXED BY run_open ON r.agent = j.value WHERE r.ended_at IS NULL;
+
 -- name: wake_rows
 SELECT w.id, w.agent, w.role, w.cause, w.subject, w.sender, w.reason, w.item, w.task, w.source, w.by_run, w.root,
     w.depth, w.lineage_usd, w.slot, w.attempt, w.charged, w.requested_at, w.state, w.guard, w.verdict, w.retry_at,
@@ -169,6 +181,11 @@ ORDER BY id DESC LIMIT :limit;
 -- What waits is little, however much is past.
 SELECT id FROM wake INDEXED BY wake_waiting
 WHERE state = 'waiting' AND id > :after AND id < :before AND (:agent IS NULL OR agent = :agent);
+
+-- name: waiting_one_offs
+-- Beats that were asked for by their instant, and whose time has not come.
+SELECT agent, retry_at FROM wake INDEXED BY wake_waiting
+WHERE state = 'waiting' AND slot <> '' AND guard IS NULL AND retry_at IS NOT NULL AND (:agent IS NULL OR agent = :agent);
 
 -- name: list_events
 SELECT id, kind, at, agent, wake, run, item, fields FROM event
@@ -219,11 +236,50 @@ SELECT id, at FROM event WHERE id >= :first AND id < :end ORDER BY id LIMIT 1;
 -- name: last_event
 SELECT id, at FROM event WHERE id >= :first AND id < :end ORDER BY id DESC LIMIT 1;
 
+-- name: run_from
+SELECT id, admitted_at FROM run WHERE id >= :first ORDER BY id LIMIT 1;
+
+-- name: last_run
+SELECT id, admitted_at FROM run WHERE id > 0 ORDER BY id DESC LIMIT 1;
+
+-- name: lane_runs
+-- Of one agent, the newest first; and the one before them, which may have lasted until then.
+SELECT r.id, r.wake, r.state, r.cause, r.subject, r.outcome, r.summary, r.admitted_at, r.started_at, r.ended_at, w.sender, w.by_run
+FROM (SELECT id FROM (SELECT id FROM run WHERE agent = :agent AND id >= :first AND id < :end ORDER BY id DESC LIMIT :limit)
+    UNION ALL SELECT id FROM (SELECT id FROM run WHERE agent = :agent AND id < :first ORDER BY id DESC LIMIT 1)) l
+CROSS JOIN run r ON r.id = l.id CROSS JOIN wake w ON w.id = r.wake ORDER BY r.id DESC;
+
+-- name: count_lane_runs
+SELECT count(*) AS number FROM run WHERE agent = :agent AND id >= :first AND id < :end;
+
+-- name: lane_wakes
+-- Of a verdict what is drawn, and not the facts that it was reached by.
+SELECT wake, run, at, json_extract(fields, '$.verdict.kind', '$.verdict.guard', '$.verdict.reason', '$.verdict.until',
+    '$.cause', '$.from', '$.by_run', '$.joined') AS told
+FROM event WHERE agent = :agent AND id > :after AND id <= :last AND kind = 'decided' ORDER BY id DESC LIMIT :limit;
+
+-- name: count_lane_wakes
+SELECT count(*) AS number FROM event WHERE agent = :agent AND id > :after AND id <= :last AND kind = 'decided';
+
+-- name: pause_events
+SELECT id, kind, at, agent, wake, run, item, fields FROM event INDEXED BY event_act
+WHERE (kind IN ('declared', 'removed') OR kind IN ('set', 'paused') OR kind IN ('resumed', 'stopped') OR kind = 'task_changed')
+    AND agent IS :agent AND kind IN ('paused', 'resumed') ORDER BY id DESC LIMIT :limit;
+
 -- name: overview_rows
 SELECT a.name, a.address, a.version, a.overrides, s.agent, s.state, s.hits, s.idle_streak, s.failure_streak, s.due_at,
     s.gates, s.costs, s.last_outcome, s.last_ended_at
 FROM agent a CROSS JOIN standing s ON s.agent = a.name
 WHERE a.name >= :first AND a.name <= :last AND a.name <> :after AND a.removed_at IS NULL ORDER BY a.name LIMIT :limit;
+
+-- name: named_overview_rows
+-- Those of these names, and those behind these addresses.
+SELECT a.name, a.address, a.version, a.overrides, s.agent, s.state, s.hits, s.idle_streak, s.failure_streak, s.due_at,
+    s.gates, s.costs, s.last_outcome, s.last_ended_at
+FROM (SELECT a.name FROM json_each(:names) j CROSS JOIN agent a ON a.name = j.value WHERE a.removed_at IS NULL
+    UNION SELECT a.name FROM json_each(:names) j CROSS JOIN agent a ON a.address = j.value WHERE a.removed_at IS NULL) n
+CROSS JOIN agent a ON a.name = n.name CROSS JOIN standing s ON s.agent = a.name
+WHERE a.name > :after ORDER BY a.name LIMIT :limit;
 
 -- name: declared_agents
 SELECT a.name, a.address, a.version, a.declaration, a.overrides, a.enabled, a.removed_at
@@ -243,6 +299,27 @@ WHERE w.state = 'waiting' AND coalesce(w.agent, '') >= :first AND coalesce(w.age
     AND w.agent IS NOT NULL AND (w.slot = '' OR w.guard IS NOT NULL)
 GROUP BY coalesce(w.agent, '');
 
+-- name: oldest_waiting_of
+-- The same of a few, wherever they stand.
+SELECT w.id, w.agent, w.role, w.cause, w.subject, w.sender, w.reason, w.item, w.task, w.source, w.by_run, w.root,
+    w.depth, w.lineage_usd, w.slot, w.attempt, w.charged, min(w.requested_at) AS requested_at, w.state, w.guard,
+    w.verdict, w.retry_at, w.joined, (SELECT max(r.id) FROM run r WHERE r.wake = w.id) AS run
+FROM json_each(:names) j CROSS JOIN wake w INDEXED BY wake_waiting ON coalesce(w.agent, '') = j.value
+WHERE w.state = 'waiting' AND w.agent IS NOT NULL AND (w.slot = '' OR w.guard IS NOT NULL)
+GROUP BY w.agent;
+
+-- name: unread_counts_of
+SELECT json_group_object(agent, unread) AS counts FROM (SELECT i.agent, count(*) AS unread
+    FROM json_each(:names) j CROSS JOIN item i INDEXED BY item_open ON i.agent = j.value
+    WHERE i.kind = 'message' AND i.closed_at IS NULL AND (i.shown IS NULL OR i.shown <> i.fingerprint OR i.unanswered > 0)
+        AND (:now IS NULL OR i.not_before IS NULL OR i.not_before <= :now)
+    GROUP BY i.agent);
+
+-- name: task_counts_of
+SELECT json_group_object(target, tasks) AS counts FROM (SELECT i.target, count(*) AS tasks
+    FROM json_each(:names) j CROSS JOIN item i INDEXED BY item_queue ON i.target = j.value
+    WHERE i.kind = 'task' AND i.closed_at IS NULL GROUP BY i.target);
+
 -- name: unread_counts
 -- One row, however many agents there are.
 SELECT json_group_object(agent, unread) AS counts FROM (SELECT agent, count(*) AS unread FROM item INDEXED BY item_open
@@ -254,3 +331,22 @@ SELECT json_group_object(agent, unread) AS counts FROM (SELECT agent, count(*) A
 -- name: task_counts
 SELECT json_group_object(target, tasks) AS counts FROM (SELECT target, count(*) AS tasks FROM item INDEXED BY item_queue
     WHERE target >= :first AND target <= :last AND kind = 'task' AND closed_at IS NULL GROUP BY target);
+
+-- name: open_messages
+SELECT json_group_object(agent, open) AS counts FROM (SELECT agent, count(*) AS open FROM item INDEXED BY item_open
+    WHERE kind = 'message' AND closed_at IS NULL GROUP BY agent);
+
+-- name: oldest_message
+-- Since when the oldest message waits that is not put off, and that no run has answered.
+SELECT min(max(created_at, coalesce(not_before, 0))) AS since FROM item INDEXED BY item_open
+WHERE kind = 'message' AND closed_at IS NULL AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
+    AND (not_before IS NULL OR not_before <= :now);
+
+-- name: oldest_task
+-- The first of each queue that could begin, and of those for which a wake waits. Younger ones have larger numbers.
+SELECT min(created_at) AS since FROM item WHERE :now IS NOT NULL AND id IN (
+    SELECT min(id) FROM item INDEXED BY item_first
+    WHERE kind = 'task' AND state IN ('pending', 'failed') AND waits_for = 0 AND behind = 0 AND asked IS NULL
+        AND not_before IS NULL
+    UNION ALL
+    SELECT min(task) FROM wake WHERE state = 'waiting' AND cause = 'task');

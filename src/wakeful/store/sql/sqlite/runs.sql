@@ -78,7 +78,9 @@ WHERE node = :node AND stop_by IS NOT NULL AND ended_at IS NULL ORDER BY id;
 
 -- name: stopping_tasks
 SELECT a.run, r.epoch, a.item, a.stop_by FROM attempt a JOIN run r ON r.id = a.run
-WHERE a.stop_by IS NOT NULL AND a.ended_at IS NULL AND r.node = :node AND r.ended_at IS NULL ORDER BY a.run, a.item;
+-- What a run took beside its subject is no reason to end the run: it is told when it speaks of the task.
+WHERE a.stop_by IS NOT NULL AND a.ended_at IS NULL AND r.node = :node AND r.ended_at IS NULL AND r.subject = 'task'
+ORDER BY a.run, a.item;
 
 -- name: orphaned_runs
 SELECT id, epoch FROM run WHERE state = 'running' AND lease_until <= :now ORDER BY lease_until, id LIMIT :limit;

@@ -209,7 +209,9 @@ SELECT id FROM item WHERE dedupe = :dedupe AND kind = 'task';
 SELECT i.id, i.state FROM dependency d JOIN item i ON i.id = d.needs WHERE d.item = :item ORDER BY i.id;
 
 -- name: depth_of_run
-SELECT w.depth FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
+-- Of its wake, or of the deepest task that it is at or took.
+SELECT max(w.depth, coalesce((SELECT max(i.depth) FROM attempt a JOIN item i ON i.id = a.item WHERE a.run = r.id), 0)) AS depth
+FROM run r JOIN wake w ON w.id = r.wake WHERE r.id = :run;
 
 -- name: free_keys
 -- Who is now the first of its key.

@@ -170,8 +170,8 @@ UPDATE wake SET state = :state, charged = :charged, guard = :guard, verdict = :v
     decided_at = :decided_at, offered = NULL WHERE id = :wake;
 
 -- name: lineage
--- With what all that came of the same root has cost by now; of what is under way, what was set aside for it.
-SELECT w.id, w.root, w.depth,
+-- With what all that came of the same root has cost by now; of what is under way, what was set aside for it. What it took may stand deeper.
+SELECT w.id, w.root, max(w.depth, coalesce((SELECT max(i.depth) FROM attempt a JOIN item i ON i.id = a.item WHERE a.run = r.id), 0)) AS depth,
     coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END) FROM run l
         WHERE l.wake = coalesce(w.root, w.id)), 0) + coalesce((SELECT sum(CASE WHEN l.ended_at IS NULL THEN l.reserved_usd ELSE l.spent_usd END)
         FROM wake v JOIN run l ON l.wake = v.id WHERE v.root = coalesce(w.root, w.id)), 0) AS cost
@@ -203,6 +203,11 @@ ON CONFLICT (scope, day) DO UPDATE SET
 
 -- name: total_row
 SELECT wakes, ms, usd, tokens FROM total WHERE scope = :scope AND day = :day;
+
+-- name: totals
+-- Of these scopes, over a few days.
+SELECT t.scope, t.day, t.wakes, t.ms, t.usd, t.tokens
+FROM json_each(:scopes) j CROSS JOIN total t ON t.scope = j.value AND t.day >= :first AND t.day <= :last;
 
 -- name: pair_rows
 -- Of the pairs of that day those that begin or end with one address.
@@ -236,10 +241,11 @@ WHERE ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL AND ring_at <=
     AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
 ORDER BY ring_at LIMIT :limit;
 
--- name: slots_open
+-- name: free_slots
 SELECT
-    (SELECT count(*) FROM run WHERE pool = 'sessions' AND ended_at IS NULL) AS sessions,
-    (SELECT count(*) FROM run WHERE pool = 'workers' AND ended_at IS NULL) AS workers;
+    f.sessions - (SELECT count(*) FROM run WHERE pool = 'sessions' AND ended_at IS NULL) AS sessions,
+    f.workers - (SELECT count(*) FROM run WHERE pool = 'workers' AND ended_at IS NULL) AS workers
+FROM fleet f WHERE f.id = 1;
 
 -- name: next_instant
 SELECT min(at) AS at FROM (
