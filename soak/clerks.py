@@ -57,8 +57,9 @@ def _do(sign: Sign, name: str, told: dict[str, Any]) -> str:
 
 
 def _live(sign: Sign, told: dict[str, Any]) -> None:
+    """For so long, or until there is the file that it waits for."""
     end = time.monotonic() + told.get("seconds", 0.0)
-    while (left := end - time.monotonic()) > 0:
+    while (left := end - time.monotonic()) > 0 and not os.path.exists(told.get("until", "")):
         time.sleep(min(left, TENTH))
         sign("alive")
 

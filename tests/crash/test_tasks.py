@@ -132,9 +132,10 @@ def test_a_cancelled_task_is_stopped_and_the_shift_goes_on_without_it(queue):
 
 def test_what_a_worker_says_of_a_task_that_is_no_longer_its_own_changes_nothing(queue):
     """An operator calls it done while it is under way: that is its end, whatever becomes of the worker."""
-    (id,) = queue.add([task(seconds=1, fails="always")])
+    (id,) = queue.add([task(seconds=PATIENCE, until="called-done", fails="always")])
     until(lambda: begun(queue, id), "its beginning", PATIENCE)
     assert queue.ground.told("task", "done", str(id), "--result", '"by hand"')
+    (queue.ground.folder / "called-done").touch()
     until(lambda: not queue.ground.told("runs", "--open")["items"], "the end of its run", PATIENCE)
     shown = queue.show(id)
     assert (shown["state"], json.loads(shown["result"])) == ("completed", "by hand")

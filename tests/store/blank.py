@@ -20,5 +20,6 @@ def _blank() -> bytes:
 def open_blank(path: Path, probe: Probe | None = None) -> SqlStore:
     """As `open_sqlite` opens it, and hasty: with what an earlier one has left there, or empty."""
     if not path.exists():
+        path.touch(0o600)
         path.write_bytes(_blank())
     return open_sqlite(path, durable=False, probe=probe)
