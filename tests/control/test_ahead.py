@@ -101,6 +101,24 @@ def test_why_of_a_beat_that_is_not_due_names_the_pause_that_will_still_hold_it(d
     assert (answer["guard"], answer["next_eligible"]) == ("paused", None)
 
 
+@pytest.mark.parametrize(
+    ("guard", "limits"),
+    [
+        ("minutes_per_day", Limits(minutes_per_day=10, minutes_declared=True)),
+        ("spend", Limits(usd_per_day=1_000_000, reserve_usd=600_000)),
+    ],
+)
+def test_why_of_a_beat_that_is_not_due_names_the_limit_of_the_day_that_will_still_hold_it(desk, guard, limits):
+    desk.declare(an_agent("wren", limits=limits), an_agent("moss", every=20 * HOUR, limits=limits))
+    for name in ("wren", "moss"):
+        desk.end(desk.begin(name), Ending(exit_code=0, elapsed=11 * MINUTE))
+    answer = desk.ask("why", agent="wren")
+    assert (answer["verdict"], answer["guard"]) == ("defer", guard)
+    assert answer["next_eligible"] == desk.ask("forecast", agent="wren", n=1)["items"][0]["at"]
+    tomorrow = desk.ask("why", agent="moss")
+    assert (tomorrow["guard"], tomorrow["next_eligible"]) == (None, write_time(NOON + 20 * HOUR))
+
+
 def test_why_of_a_wake_that_waits_out_a_failed_run_says_when_it_is_tried_again(desk):
     desk.declare("wren")
     desk.ask("wake", agent="wren", body="look")

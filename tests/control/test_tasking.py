@@ -29,6 +29,14 @@ def test_a_one_off_is_a_task_without_retries_that_is_decided_at_once(desk):
     assert (run["subject"], run["task_ids"], run["wake_id"]) == ("task", [answer["task_id"]], answer["wake_id"])
 
 
+def test_a_one_off_that_waits_is_told_so_and_nothing_of_a_message(desk):
+    desk.declare("wren")
+    desk.begin("wren")
+    answer = desk.ask("run", agent="wren", prompt="one thing")
+    assert (answer["verdict"], answer["guard"], answer["message_id"]) == ("defer", "busy", None)
+    assert answer["advice"] == "it is decided again when that run has ended, and need not be asked for twice"
+
+
 def test_a_one_off_never_moves_the_position(desk):
     desk.declare(an_agent("wren", lifecycle=DAY))
     for ending in (DONE, FAILED, Ending(exit_code=0, output="NO-WORK")):

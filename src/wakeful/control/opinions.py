@@ -28,12 +28,16 @@ from wakeful.core.items import State
 from wakeful.core.moments import read_moment
 from wakeful.core.runs import Outcome
 from wakeful.core.wakes import Cause, Subject, Verdict, VerdictKind, Wake, defer
+from wakeful.core.windows import NEVER
 from wakeful.fleet import values
 from wakeful.store.protocol import Store
 
 MOST_EXPECTED = 1_000
 _PAGE = 500
 _WAITING_TASKS = (State.pending.value, State.failed.value)
+# Guards that say now what they will say of any later beat too, until their own instant; of quiet hours and gates the
+# next beat knows itself.
+_LASTING = frozenset({"paused", "minutes_per_day", "spend"})
 
 _SUBJECTS = {
     Cause.timer: Subject.beat,
@@ -244,9 +248,9 @@ def _answer(agent: str, at: datetime, question: Question, last: Row | None) -> R
 
 
 def _first(opinions: list[Opinion], not_due: Verdict | None) -> Verdict | None:
-    """The first objection. What is not due yet is told first, unless a pause will still be there then."""
-    said = next((each.verdict for each in opinions if each.verdict is not None), None)
-    paused = said is not None and said.guard == "paused"
-    if not_due is None or not_due.until is None or said is None or not paused:
-        return not_due or said
-    return said if said.until is None or said.until > not_due.until else not_due
+    """The first objection. What is not due yet is told first, unless something will still hold it then."""
+    said = [each.verdict for each in opinions if each.verdict is not None]
+    if not_due is None or not_due.until is None:
+        return not_due or next(iter(said), None)
+    due = not_due.until
+    return next((each for each in said if each.guard in _LASTING and (each.until or NEVER) > due), not_due)

@@ -191,12 +191,12 @@ def told_before(store: Store, wake: int, item: int | None) -> Answer:
 # ---- what is given and told
 
 
-def reply(answer: Answer, caller: Caller, *, sent: bool = False) -> Row:
-    """`sent` says that the wake came of a message that asked for it itself."""
+def reply(answer: Answer, caller: Caller, *, sent: bool = False, task: bool = False) -> Row:
+    """`sent` says that the wake came of a message that asked for it itself; `task` that what was left is no message."""
     verdict = answer.verdict
     return {
         "wake_id": answer.wake,
-        "message_id": answer.item,
+        "message_id": None if task else answer.item,
         "verdict": verdict.kind.value if verdict else None,
         "guard": (verdict.guard or None) if verdict else None,
         # What waits out a failed try has no reason that whoever joins it could be told.
@@ -207,16 +207,16 @@ def reply(answer: Answer, caller: Caller, *, sent: bool = False) -> Row:
         "agent": answer.agent,
         "joined": answer.joined,
         "duplicate": answer.duplicate,
-        "advice": _advice(answer, caller, sent),
+        "advice": _advice(answer, caller, sent, task),
     }
 
 
-def _advice(answer: Answer, caller: Caller, sent: bool) -> str | None:
+def _advice(answer: Answer, caller: Caller, sent: bool, task: bool) -> str | None:
     """What to do about a no, and what becomes of a wait."""
     verdict = answer.verdict
     if verdict is None or verdict.kind is VerdictKind.admit:
         return None
-    kept = "your message is kept and shown at its next run; " if answer.item else ""
+    kept = "your message is kept and shown at its next run; " if answer.item and not task else ""
     if verdict.kind is VerdictKind.defer:
         when = _decided_again(verdict)
         return f"{kept}it is decided again {when}, and need not be asked for twice" if when else None

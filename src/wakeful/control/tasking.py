@@ -84,7 +84,7 @@ class Tasking(Requests):
             source=ONE_OFF,
         )
         answer = await self._asked(wake, item, now, act)
-        return {"task_id": answer.item, **reply(answer, caller), "message_id": None}
+        return {"task_id": answer.item, **reply(answer, caller, task=True)}
 
     async def add_task(
         self,
