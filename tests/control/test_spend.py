@@ -111,3 +111,24 @@ def test_a_quota_holds_each_agent_until_it_returns_and_they_do_not_come_back_tog
     assert len(starts) == 10 and len(set(starts)) > 5
     assert returns <= min(starts) and max(starts) <= returns + MINUTE + timedelta(seconds=1)
     assert all(desk.store.standing(name).failure_streak == 0 for name in TEN)
+
+
+@pytest.mark.parametrize("meanwhile", ["another wake", "a change of its limits"])
+def test_what_an_operator_asked_for_is_held_by_a_quota_too_whatever_is_asked_meanwhile(desk, meanwhile):
+    desk.declare(an_agent("wren", every=24 * HOUR))
+    first = desk.ask("wake", agent="wren", body="look")
+    (order,) = desk.claim()
+    returns = desk.now + HOUR
+    refused = Result(error="429", error_class=ErrorClass.quota, retry_at=returns)
+    desk.end(order, Ending(exit_code=1, result=refused))
+    assert desk.ask("tick", agent="wren")["verdict"] == "refuse", "who asks for something else hears a no"
+    if meanwhile == "another wake":
+        desk.ask("wake", agent="wren", body="look again")
+    else:
+        desk.ask("set", agent="wren", settings={"cooldown": "1m"})
+    assert admitted(desk) == []
+    desk.now = returns + MINUTE
+    (decision,) = admitted(desk)
+    assert decision.wake == first["wake_id"]
+    desk.end(desk.claim()[0])
+    assert desk.ask("inbox", agent="wren")["items"] == []

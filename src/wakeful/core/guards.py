@@ -58,7 +58,8 @@ def paused(wake: Wake, facts: Facts, limits: Limits) -> Verdict | None:
         return None
     whom = "the fleet is" if pause.scope == FLEET else f"{pause.scope.replace(':', ' ')} is"
     reason = f"{whom} paused by {pause.owner}: {pause.reason}"
-    if wake.cause is Cause.operator:
+    # A person who asks hears a no at once. What is tried again after a failed run asks for nobody who would hear it.
+    if wake.cause is Cause.operator and wake.attempt == 1:
         return refuse("paused", reason, until=pause.until, scope=pause.scope)
     until = None if pause.until is None else pause.until + spread(wake.agent or "", RELEASE)
     return defer("paused", reason, until=until, scope=pause.scope)

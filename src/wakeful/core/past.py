@@ -296,6 +296,7 @@ def asked(event: Event) -> Wake:
         by_run=told.get("by_run"),
         depth=told.get("depth", 0),
         slot=told.get("slot", ""),
+        attempt=told.get("attempt", 1),
     )
 
 

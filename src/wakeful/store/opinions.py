@@ -138,6 +138,7 @@ def asked_fields(wake: Wake, answers: str | None) -> Row:
         "by_run": wake.by_run,
         "depth": wake.depth or None,
         "slot": wake.slot or None,
+        "attempt": wake.attempt if wake.attempt > 1 else None,
         "requested_at": encode(wake.requested_at),
     }
 

@@ -236,6 +236,7 @@ def _wake(event: Row, told: Row) -> Wake:
         by_run=told.get("by_run"),
         depth=told.get("depth", 0),
         slot=told.get("slot", ""),
+        attempt=told.get("attempt", 1),
     )
 
 

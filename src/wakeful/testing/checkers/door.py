@@ -127,11 +127,12 @@ def _gated(ledger: Ledger, agent: Agent, now: datetime) -> bool:
     return state.when_window is not None and not within(state.when_window, now, agent.timezone)
 
 
-def expected_kind(guard: str, wake: Wake) -> str:
+def expected_kind(guard: str, wake: Wake, *, tried: bool) -> str:
+    """`tried` says that a run of this wake has ended before."""
     if guard in REFUSES:
         return "refuse"
     if guard == "paused":
-        return "refuse" if wake.cause == "operator" else "defer"
+        return "refuse" if wake.cause == "operator" and not tried else "defer"
     if guard in ("quiet_hours", "minutes_per_day"):
         return "refuse" if wake.cause == "peer" else "defer"
     return "defer"
@@ -163,11 +164,16 @@ def check_decision(ledger: Ledger, history: History, event: Event) -> Iterator[V
             yield Violation(rule="no beat before it is due (interval, idle backoff)", what=what, rows=(event,))
     # Whoever waits longer for a slot is served first: a free slot may be somebody else's.
     if guard == wanted or (guard == "slots" and wanted is None):
-        if kind != ("admit" if guard is None else expected_kind(guard, wake)):
+        tried = guard == "paused" and _tried(history, event)
+        if kind != ("admit" if guard is None else expected_kind(guard, wake, tried=tried)):
             yield Violation(rule=RULE, what=f"{guard} must not {kind} a {wake.cause} wake", rows=(event,))
         return
     what = f"{agent.name} was told {kind} by {guard}, and the recount says {wanted or 'admit'}"
     yield Violation(rule=RULE, what=what, rows=(event, wake))
+
+
+def _tried(history: History, event: Event) -> bool:
+    return any(end.wake == event.wake and end.id < event.id for end in history.of(EventKind.ended))
 
 
 def _wrongly_moot(ledger: Ledger, wake: Wake, event: Event) -> str | None:
