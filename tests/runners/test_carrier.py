@@ -162,7 +162,8 @@ async def test_past_its_wall_clock_a_run_is_killed(yard):
     [
         (a_process("true", definition="gone.org"), "the definition gone.org cannot be read: No such file or directory"),
         (a_process("true", definition="."), "the definition . cannot be read: Is a directory"),
-        (a_process("no-such-program --help"), "cannot execute no-such-program: [Errno 2] No such file or directory"),
+        (a_process("no-such-program --help"), "cannot execute no-such-program: it is in no folder of PATH (./no-such"),
+        (a_process("./no-such-program --help"), "cannot execute ./no-such-program: [Errno 2] No such file or direc"),
         (a_process("echo 'half"), "RUN has a quote that is not closed: echo 'half"),
         (a_process("  "), "RUN holds no command"),
         (an_agent(runner=Runner.url, target="ftp://there"), "not an address of http or https"),

@@ -92,7 +92,7 @@ def minutes(written: str) -> dict[str, object]:
         raise Mistake(f"the key counts minutes already, found {quoted(written)}", "write the number of minutes alone")
     number = float(_number(written, "a number of minutes", "120"))
     if not 0 < number <= 1440:
-        raise Mistake(f"expected minutes of one day, found {quoted(written)}", "write a number from 1 to 1440")
+        raise Mistake(f"expected minutes of one day, found {quoted(written)}", "write a number above 0, at most 1440")
     return {"minutes_per_day": number, "minutes_declared": True}
 
 

@@ -78,9 +78,15 @@ def become_agent(cage: Cage, go: int, out: int, err: int, fail: int) -> None:
             return
         os.execvpe(what["command"][0], what["command"], what["environment"])
     except BaseException as error:
-        os.write(fail, f"cannot execute {what['command'][0]}: {error}".encode()[:4000])
+        os.write(fail, _cannot(what["command"][0], error).encode()[:4000])
     finally:
         os._exit(127)
+
+
+def _cannot(name: str, error: BaseException) -> str:
+    if "/" not in name and isinstance(error, FileNotFoundError) and os.fsdecode(error.filename).endswith(f"/{name}"):
+        return f"cannot execute {name}: it is in no folder of PATH (./{name} would be the one in its WORKDIR)"
+    return f"cannot execute {name}: {error}"
 
 
 class Guardian:
