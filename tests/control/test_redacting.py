@@ -135,9 +135,28 @@ def test_what_comes_from_outside_is_kept_without_them(desk):
     desk.runner.run(desk.control.hook_wake(OPERATOR, text=f"look: {KEY}", agent="moss"))
     desk.runner.run(desk.control.hook_agent(OPERATOR, message=f"use {KEY}", name=PIN, agent="moss"))
     desk.runner.run(desk.control.leave_todo(peer="x", name=None, message=f"{RUN} is mine", key=None))
+    desk.runner.run(desk.control.leave_todo(peer=f"desk {KEY}", name=None, message="sweep", key=None))
     event = {"specversion": "1.0", "id": "1", "source": "/a", "type": "t", "subject": PIN, "data": {"k": KEY}}
     media, body = "application/cloudevents+json", json.dumps(event).encode()
     desk.runner.run(desk.control.take_events(OPERATOR, {}, media, [], body, "moss"))
+    assert is_clean(desk)
+
+
+def test_what_comes_from_outside_is_known_again_without_them(desk):
+    def events(id):
+        event = {"specversion": "1.0", "id": id, "source": "/a", "type": "t"}
+        body = json.dumps(event).encode()
+        return desk.control.take_events(OPERATOR, {}, "application/cloudevents+json", [], body, "moss")
+
+    ways = [
+        lambda key: desk.control.hook_wake(OPERATOR, text="look", mode="next-heartbeat", agent="moss", key=key),
+        lambda key: desk.control.leave_todo(peer="desk", name=None, message="sweep", key=key),
+        events,
+    ]
+    for way in ways:
+        told = [desk.runner.run(way(key)) for key in (f"{KEY}-1", f"{KEY}-1", f"{KEY}-2")]
+        known = [each["duplicate"] if isinstance(each, dict) else each.duplicate for each in told]
+        assert known == [False, True, False]
     assert is_clean(desk)
 
 

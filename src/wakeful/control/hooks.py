@@ -146,7 +146,7 @@ class Hooks(Tasking):
         _must_be_operator(caller, "use /hooks/wake")
         if not text.strip():
             raise Mistake("the text is empty", "say what has happened")
-        text = self.redact(text)
+        text, key = self.redact(text), None if key is None else self.redact.name(key)
         now, sender = self.clock(), source_of(WAKE)
         name = agent or await self.access.read(_default)
         item = replace(
@@ -235,12 +235,13 @@ class Hooks(Tasking):
     ) -> tuple[list[Recorded], list[str]]:
         """Each, by its id, for all of them, or, where it was there before, nothing; and who has one of them now. Of a
         `caller` the events tell that it was they who brought it."""
+        known = [(self.redact.name(id), item) for id, item in items]
 
         def write(store: Store) -> tuple[list[Recorded], list[str]]:
             recorded: list[Recorded] = []
             agents: dict[str, None] = {}
             for each in to:
-                keyed = [([_key(name, scope, id) for scope in each.scopes], item) for id, item in items]
+                keyed = [([_key(name, scope, id) for scope in each.scopes], item) for id, item in known]
                 told = _put(store, keyed, each.addresses, now)
                 recorded += told
                 agents.update(dict.fromkeys(_holders(store, [keys for keys, _ in keyed], told, each.addresses)))

@@ -18,7 +18,8 @@ class Peers(Base):
         self, *, peer: str, name: str | None, message: str, key: str | None, by: Caller | None = None
     ) -> Recorded:
         """`by` is the operator, where the peer came with the operator's own token."""
-        now, item = self.clock(), redacted_item(peer_todo(peer, name, message, key), self.redact)
+        now, who, known = self.clock(), self.redact(peer), None if key is None else self.redact.name(key)
+        item = redacted_item(peer_todo(who, name, message, known), self.redact)
 
         def write(store: Store) -> Recorded:
             (recorded,) = store.record([item], now)
