@@ -193,7 +193,7 @@ async def _serve(options: Options, file: FleetFile, data: Path, store: SqlStore,
     told: dict[str, Any] = {"token": _tokens(keys), "trace": telemetry.traceparent}
     hiding = _hiding(file, store, token, keys.secret)
     hide(hiding)
-    carrier = Carrier(root, data, url=lambda: url, link=answers, base=os.environ, **told)
+    carrier = Carrier(root, data, url=lambda: url, link=answers, base=os.environ, hidden=hiding.values, **told)
     # Whoever holds the folder is the only one on a store in it, also after the machine was given another name.
     host = belongings.host(data) if shared else ""
     fed: dict[str, Any] = {"sources": _sources(root, data, url), "drop": drop_in(data), "hide": hiding}

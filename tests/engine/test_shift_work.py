@@ -183,6 +183,16 @@ async def test_what_a_process_writes_as_its_result_is_that_of_the_task(desk):
 
 
 @worked
+async def test_what_a_handler_leaves_behind_is_kept_without_what_is_secret_here(desk):
+    desk.hide = lambda text: text.replace("sesame", "[redacted]")
+    desk.declare(desk.handler(max_retries="0"))
+    (told,) = desk.add({"deed": "told", "deep": "open sesame"})
+    async with desk.open():
+        await until(lambda: desk.item(told).state is State.completed)
+    assert json.loads(desk.item(told).result)["payload"]["deep"] == "open [redacted]"
+
+
+@worked
 async def test_the_last_of_what_an_attempt_printed_is_kept_with_it(desk):
     desk.declare(desk.handler(max_retries="0"))
     loud, quiet, broken = desk.add("say", "nothing", "crash")

@@ -107,6 +107,7 @@ class Desk:
         self.clock = SetClock()
         self.writer: Writer | None = None
         self.engine: Engine | None = None
+        self.hide: Callable[[str], str] = str
         (folder / "deeds.py").write_text(HANDLER)
 
     def declare(self, *agents: str) -> None:
@@ -129,7 +130,8 @@ class Desk:
             return f"token-{run.id}"
 
         carrier = Carrier(self.folder, self.data, url=lambda: "", token=token, base=os.environ)
-        engine = Engine(writer, carrier, FleetFile(self.folder / "fleet.org"), self.clock, "here", self.data)
+        given = (self.clock, "here", self.data)
+        engine = Engine(writer, carrier, FleetFile(self.folder / "fleet.org"), *given, hide=self.hide)
         self.writer, self.engine = writer, engine
         await engine.start()
         try:

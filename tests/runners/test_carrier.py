@@ -101,6 +101,17 @@ async def test_the_token_and_the_secrets_of_a_run_are_kept_nowhere(yard):
 
 
 @real
+async def test_nor_is_a_secret_that_is_somebody_elses(yard):
+    yard.settings["hidden"] = lambda: ("of-the-operator-0815",)
+    result = '{"summary": "it is of-the-operator-0815"}'
+    agent = a_process(f"echo of-the-operator-0815 | tee /dev/stderr; echo '{result}' > \"$WAKEFUL_RESULT\"; env")
+    ending = await carried(yard, a_beat(agent))
+    assert ending.output.startswith("[redacted]\n") and ending.result.summary == "it is [redacted]"
+    kept = [path.read_bytes() for path in yard.run_folder().iterdir() if path.is_file()]
+    assert not [text for text in kept if b"of-the-operator" in text]
+
+
+@real
 async def test_a_task_is_told_which_it_is_and_what_it_prints_is_its_result(yard):
     agent = a_process('echo "$WAKEFUL_TASK_ID"; grep -c "the parcel"')
     held = await yard.carrier.carry(tasks_for(agent, "weigh the parcel"))

@@ -12,7 +12,9 @@ from tests.runners.function_case import OwnRunner, a_shift, ends, outcomes, resu
 from wakeful.core.errors import Mistake
 from wakeful.core.runs import Ending, ErrorClass, Outcome, describe, read_outcome
 from wakeful.core.standing import Spend
+from wakeful.runners.duty import Duty
 from wakeful.runners.function import FunctionRunner, Recycling
+from wakeful.runners.link import PART
 from wakeful.runners.protocol import Found
 from wakeful.testing.contracts.runner_case import GRACE, Yard, real
 
@@ -245,6 +247,19 @@ async def test_a_secret_is_in_nothing_that_a_task_leaves_behind(yard):
     left = [path for path in yard.folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
     assert left == []
     assert (held.folder / "stdout").read_text() == "the word is [redacted]\n"
+
+
+@real
+async def test_somebody_elses_secret_is_not_in_what_a_handler_prints_and_it_is_not_told_of_it(yard):
+    word = "open sesame 4711"
+    held, heard = await carried_out(yard, "secret", variables={"PASSWORD": word}, hidden=(word,))
+    assert heard[1].ending.output == "the word is [redacted]\n"
+    assert (held.folder / "stdout").read_text() == "the word is [redacted]\n"
+    control, _, body = a_shift(yard, ["nothing"], hidden=(word,)).message()[1:-1].partition(PART)
+    duty = Duty(control, body, str(yard.folder))
+    assert word in duty.secrets and word.encode() in control
+    assert word.encode() not in duty.message()
+    duty.record.close(sync=False)
 
 
 # ---- what a handler breaks

@@ -29,6 +29,7 @@ def test_an_edit_adds_what_is_secret_and_takes_nothing_away():
     assert hide(KEY) == "[redacted]" and hide(HOOK) == HOOK
     fleet[0], token[0] = (MOSS,), "another-token-of-the-operator"
     assert [hide(text) for text in (KEY, HOOK, TOKEN, token[0])] == ["[redacted]"] * 4
+    assert {KEY, HOOK, TOKEN, *token, *map(peer_token, (TOKEN, *token))} <= set(hide.values())
 
 
 def test_a_name_stays_its_own_and_cannot_be_guessed_from():

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from wakeful.core.items import NewItem, Observation
+from wakeful.core.runs import Ending, TaskEnd
 
 Hide = Callable[[str], str]
 
@@ -66,3 +67,36 @@ def redacted_observation(seen: Observation, hide: Hide) -> Observation:
     """Its fingerprint stays, and with it whether it is news."""
     subject, body = hide(seen.subject), hide(seen.body)
     return seen if (subject, body) == (seen.subject, seen.body) else replace(seen, subject=subject, body=body)
+
+
+def redacted_ending(ending: Ending, hide: Hide) -> Ending:
+    """What a run said of itself; the very same where there is nothing to hide."""
+    result = ending.result
+    told = () if result is None else (result.summary, result.error, result.value)
+    said = "\n".join(filter(None, (ending.output, ending.printed, *told)))
+    if not said or hide(said) == said:
+        return ending
+    if result is not None:
+        error = None if result.error is None else hide(result.error)
+        value = None if result.value is None else _redacted_value(result.value, hide)
+        result = replace(result, summary=hide(result.summary), error=error, value=value)
+    return replace(ending, output=hide(ending.output), printed=hide(ending.printed), result=result)
+
+
+def redacted_end(end: TaskEnd, hide: Hide) -> TaskEnd:
+    ending, result = redacted_ending(end.ending, hide), end.result
+    if result is not None:
+        result = _redacted_value(result, hide)
+    unchanged = ending is end.ending and result == end.result
+    return end if unchanged else replace(end, ending=ending, result=result)
+
+
+def _redacted_value(text: str, hide: Hide) -> str:
+    """A text, or JSON, which stays that."""
+    hidden = hide(text)
+    if hidden == text or not text.lstrip().startswith(("{", "[")):
+        return hidden
+    try:
+        return json.dumps(without(json.loads(text), hide), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return hidden

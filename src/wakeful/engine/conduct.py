@@ -22,6 +22,7 @@ from typing import Any
 from wakeful.core.errors import Stale
 from wakeful.core.items import Item
 from wakeful.core.orders import Order
+from wakeful.core.redacting import Hide, redacted_end, redacted_ending
 from wakeful.core.runs import FENCING, Ending, Result, TaskEnd
 from wakeful.core.settlement import settle
 from wakeful.engine.absence import FIRST_REST, LONGEST_REST, in_a_line
@@ -98,10 +99,11 @@ class Conductor:
         looked: Callable[[Conducted], Awaitable[None]] = nothing_more,
         published: Callable[[Conducted], Awaitable[None]] = nothing_more,
         shared: bool = False,
+        hide: Hide = str,
     ) -> None:
         """`barred` is asked once more before each start: a PAUSE file may have come since the decision. `looked` and
         `published` are awaited before a run's end is told: what it did to what it was shown, and what it printed. In a
-        `shared` store only the runs of this node are ours."""
+        `shared` store only the runs of this node are ours. `hide` takes out of what a run said what is secret."""
         self._access = access
         self._carrier = carrier
         self._clock = clock
@@ -110,6 +112,7 @@ class Conductor:
         self._looked = looked
         self._published = published
         self._shared = shared
+        self._hide = hide
         self._open: dict[int, Conducted] = {}
         self._following: set[asyncio.Task[None]] = set()
         self._starting: set[asyncio.Future[None]] = set()
@@ -265,7 +268,8 @@ class Conductor:
 
     async def _settle(self, conducted: Conducted, ending: Ending, tasks: Sequence[TaskEnd] = ()) -> None:
         conducted.over = True
-        end = Finish(run=conducted.run, epoch=conducted.epoch, ending=ending, tasks=tuple(tasks))
+        ending, ended = redacted_ending(ending, self._hide), tuple(redacted_end(each, self._hide) for each in tasks)
+        end = Finish(run=conducted.run, epoch=conducted.epoch, ending=ending, tasks=ended)
         if self.relay is not None and conducted.tasks and (conducted.shift or 0) > 1:
             try:
                 await self.relay(lambda store, now: _finish(store, end, now))
@@ -278,7 +282,8 @@ class Conductor:
     async def _settle_tasks(self, conducted: Conducted, batch: list[TaskEnd]) -> None:
         """Of what was told before a restart, or is no longer this run's to do, the store knows better."""
         run, epoch = conducted.run, conducted.epoch
-        await self._insist(lambda store: store.finish_tasks(run, epoch, batch, self._clock.now()))
+        ended = [redacted_end(each, self._hide) for each in batch]
+        await self._insist(lambda store: store.finish_tasks(run, epoch, ended, self._clock.now()))
 
     async def _insist(self, verb: Callable[[Store], Any]) -> None:
         """A store that is away for a while, or a full disk, must not cost a result."""

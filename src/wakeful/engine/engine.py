@@ -85,6 +85,7 @@ class Engine:
             looked=self.sourcing.look,
             published=publishing.finish if shared else nothing_more,
             shared=shared,
+            hide=hide,
         )
         self.presence = Presence(access, self.conductor, clock, node, host=host, url=url, shared=shared)
         self._preparing = Preparing(access, carrier, self.nudge, self._reread)

@@ -85,6 +85,10 @@ def no_trace(order: Order) -> str | None:
     return None
 
 
+def no_secrets() -> tuple[str, ...]:
+    return ()
+
+
 class Carrier:
     def __init__(
         self,
@@ -94,6 +98,7 @@ class Carrier:
         url: Callable[[], str],
         token: Callable[[Run], str],
         trace: Callable[[Order], str | None] = no_trace,
+        hidden: Callable[[], tuple[str, ...]] = no_secrets,
         link: Link | None = None,
         base: Mapping[str, str],
         fence: timedelta = FENCE,
@@ -102,12 +107,14 @@ class Carrier:
         quiet: timedelta = QUIET,
     ) -> None:
         """`root` is the folder of the fleet file, `base` our own environment; `trace` gives the TRACEPARENT of a run,
-        where it is part of a trace; a shorter `fence` or `quiet` is for tests."""
+        where it is part of a trace; `hidden` is what no run may leave behind, whosever secret it is; a shorter `fence`
+        or `quiet` is for tests."""
         self._root = root.absolute()
         self._data = data.absolute()
         self._url = url
         self._token = token
         self._trace = trace
+        self._hidden = hidden
         self._fence = fence
         self._quiet = quiet
         self._around = Surroundings(base=with_ourselves(base), root=self._root, data=self._data)
@@ -231,6 +238,7 @@ class Carrier:
             wall_clock=self._checks.limit,
             grace=agent.kill_grace,
             secrets=secret_values(agent, self._around.base),
+            hidden=self._hidden(),
         )
 
     async def pull(self, agent: Agent) -> str:
@@ -256,6 +264,7 @@ class Carrier:
             "most_usd": agent.limits.usd_per_run,
             "most_tokens": agent.limits.tokens_per_run,
             "secrets": secret_values(agent, self._around.base, token),
+            "hidden": self._hidden(),
         }
         definition = self._definition(agent)
         if _is_quiet(order):

@@ -18,14 +18,16 @@ UNSAID = 0.05
 class Duty:
     def __init__(self, control: bytes, body: bytes, worker: str) -> None:
         order: dict[str, Any] = json.loads(control)
-        self._parts = (control, body)
         self.tasks: list[int | None] = order["tasks"]
         self.todo = list(range(len(self.tasks)))
         self._limit, self._limits = float(order["limit"]), order.get("limits") or {}
         self.grace = float(order["grace"])
         self.patience = float(order["patience"])
         self.output_limit = int(order["output_limit"])
-        self.secrets: list[str] = order["secrets"]
+        hidden: list[str] = order.pop("hidden", [])
+        self.secrets: list[str] = [*order["secrets"], *hidden]
+        # The process that does it is told of its own secrets alone.
+        self._parts = (json.dumps(order).encode() if hidden else control, body)
         self.by: str | None = None
         self.taken_back: dict[int, str] = {}
         self.call: dict[str, Any] | None = None

@@ -186,6 +186,7 @@ class FunctionRunner:
                 wall_clock=lasts,
                 grace=shift.grace,
                 secrets=shift.secrets,
+                hidden=shift.hidden,
                 output_limit=shift.output_limit,
                 processes=shift.processes,
                 memory=shift.memory,

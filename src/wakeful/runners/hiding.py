@@ -58,6 +58,11 @@ class Hiding:
         digest = hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
         return f"{hidden}#{digest[:_DIGITS]}"
 
+    def values(self) -> tuple[str, ...]:
+        """All of them but the tokens of runs, for whoever keeps what a run prints."""
+        self._current()
+        return tuple(self._values)
+
     def _current(self) -> Redactor:
         agents, token = self._agents(), self._token()
         before, named = self._known

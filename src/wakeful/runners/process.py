@@ -215,7 +215,7 @@ def _write_folder(assignment: Assignment) -> bytes:
         "leased_until": assignment.leased_until,
         "fence": assignment.fence.total_seconds(),
         "most": {unit: amount for unit, amount in most.items() if amount is not None},
-        "secrets": list(assignment.secrets),
+        "secrets": list(dict.fromkeys((*assignment.secrets, *assignment.hidden))),
         "output_limit": assignment.output_limit,
         "processes": assignment.processes,
         "memory": assignment.memory,

@@ -57,7 +57,10 @@ class Assignment:
     # What it may use while it reports that live, in millionths of a dollar and in tokens.
     most_usd: int | None = None
     most_tokens: int | None = None
+    # What it is given, and what is others': neither may be seen in what it leaves behind, but of the second the run
+    # itself is told nothing.
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    hidden: tuple[str, ...] = field(default=(), repr=False)
     # Output kept of each stream: its head and its tail.
     output_limit: int = 5 * 1024 * 1024
     processes: int = 512

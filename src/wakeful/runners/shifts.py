@@ -104,6 +104,7 @@ class Shift(Assignment):
             "fence": self.fence.total_seconds(),
             "output_limit": self.output_limit,
             "secrets": list(self.secrets),
+            "hidden": list(self.hidden),
             "variables": variables,
             "steps": {str(task): dict(steps) for task, steps in self.steps.items()},
         }
