@@ -240,7 +240,7 @@ def test_a_run_ends_what_its_own_agent_added_and_nothing_else(desk):
         given, hidden = add(desk, role="editor", agent=None) + add(desk)
         with pytest.raises(Forbidden, match=f"task {given} is not one of them"):
             desk.ask(operation, caller, task=given)
-        with pytest.raises(Unknown):
+        with pytest.raises(Forbidden, match=f"and {hidden} is none of them"):
             desk.ask(operation, caller, task=hidden)
         assert states(desk, given, hidden) == ["pending", "pending"]
 

@@ -5,7 +5,7 @@ import pytest
 from tests.control.desk import DONE, FAILED, MINUTE, an_agent, caller_of
 from wakeful.control.callers import Forbidden
 from wakeful.control.claiming import NOTHING_READY
-from wakeful.core.errors import Mistake, Unknown
+from wakeful.core.errors import Mistake
 from wakeful.core.items import Kind, NewItem, Origin
 
 
@@ -132,7 +132,7 @@ def test_what_was_cancelled_meanwhile_is_told_to_whoever_completes_it(desk, beat
 def test_nobody_claims_for_another_and_the_operator_claims_nothing(desk, beat):
     _, caller = beat
     foreign = add(desk, role=None, agent="wren")
-    with pytest.raises(Unknown):
+    with pytest.raises(Forbidden):
         desk.ask("claim_task", caller, task=foreign)
     with pytest.raises(Mistake, match="claimed by a run"):
         desk.ask("claim_task")

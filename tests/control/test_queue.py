@@ -4,7 +4,7 @@ import pytest
 
 from tests.control.desk import DONE, FAILED, SECOND, an_agent, caller_of
 from wakeful.control.task_rows import message_id
-from wakeful.core.errors import Mistake, Unknown
+from wakeful.core.errors import Forbidden, Mistake, Unknown
 from wakeful.core.items import Kind, NewItem
 from wakeful.core.runs import Ending
 
@@ -179,5 +179,8 @@ def test_a_run_sees_what_its_agent_added_or_is_to_do_and_nothing_else(desk):
     assert seen(limit=2) == [own, role] and seen(after=role) == [added, itself]
     assert seen(before=2**62) == [itself, added, role, own]
     assert desk.ask("task", caller, task=added)["id"] == added
-    with pytest.raises(Unknown, match=f"no task {other}"):
-        desk.ask("task", caller, task=other)
+    for task in (other, 99):
+        with pytest.raises(Forbidden, match=f"and {task} is none of them"):
+            desk.ask("task", caller, task=task)
+    (told,) = desk.store.events(kinds=("denied",))
+    assert (told.agent, told.run, told.fields["operation"]) == ("moss", caller.run, "task")

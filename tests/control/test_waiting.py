@@ -4,7 +4,7 @@ import pytest
 
 from tests.control.desk import DONE, FAILED, MINUTE, Desk, SharedDesk, an_agent, caller_of, replicas
 from wakeful.core.agents import Limits, RetryPolicy
-from wakeful.core.errors import Mistake, Unknown
+from wakeful.core.errors import Forbidden, Mistake
 from wakeful.core.items import Kind, NewItem, Origin
 from wakeful.core.windows import parse_window
 
@@ -279,7 +279,7 @@ def test_a_run_depends_only_on_what_it_may_see(desk):
     wren = caller_of(desk.begin("wren"))
     own = add(desk, caller=wren)
     for task in (hidden, 99):
-        with pytest.raises(Unknown, match=f"^no task {task}$"):
+        with pytest.raises(Forbidden, match=f"and {task} is none of them$"):
             desk.ask("add_task", wren, title="t", agent="wren", depends_on=[task])
     assert desk.ask("add_task", wren, title="t", agent="wren", depends_on=[own])["waits_for"] == 1
 

@@ -61,7 +61,7 @@ def test_a_run_sees_and_does_what_is_its_own_and_no_more(house, begin):
     assert all(each.failed for each in told)
     expected = [
         *("not of moss (do without it, or ask the operator)", "of moss", "itself", "message_agent"),
-        *("did you mean moss?", "there are alder, ", "no task 99 (nothing was done; name one that exists)"),
+        *("did you mean moss?", "there are alder, ", "and 99 is none of them (name one"),
     ]
     for each, said in zip(told, expected, strict=True):
         assert said in each.text, each.text

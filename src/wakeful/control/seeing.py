@@ -2,7 +2,7 @@
 
 Laws:
 - A run sees the tasks that its agent or a replica of it added, and those that are addressed to its agent or to one of
-  its roles; of anything else it does not learn that it exists.
+  its roles. Anything else it may not ask for (403, told in the events), and it does not learn whether it exists.
 - The keys of a run are those of its address: whichever replica tries again finds what was added before. A run about
   tasks of one role uses that role's keys, for the same reason.
 """
@@ -11,23 +11,26 @@ from __future__ import annotations
 
 from wakeful.control.base import Target, find, storable
 from wakeful.control.callers import Caller
-from wakeful.core.errors import Unknown
+from wakeful.core.errors import Forbidden, Unknown
 from wakeful.core.items import Item, Kind, Origin
 from wakeful.core.wakes import Subject
 from wakeful.store.protocol import Store
 
 
 def found_task(store: Store, task: int) -> Item:
-    item = store.item(task)
+    item = store.item(task) if storable(task) else None
     if item is None or item.kind is not Kind.task:
         raise Unknown(f"no task {task}")
     return item
 
 
 def seen_task(store: Store, caller: Caller, task: int) -> Item:
-    item = found_task(store, task) if storable(task) else None
+    if caller.is_operator:
+        return found_task(store, task)
+    item = store.item(task) if storable(task) else None
     if item is None or not may_see(store, caller, item):
-        raise Unknown(f"no task {task}")
+        detail = f"{caller.name} may see its own tasks, and {task} is none of them"
+        raise Forbidden(detail, "name one that you added, or that is for you or a role of yours")
     return item
 
 
