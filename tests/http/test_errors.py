@@ -109,6 +109,8 @@ def test_an_unknown_field_of_a_body_is_told_with_the_nearest_known_one(served, c
 
 
 def test_an_unknown_field_of_a_query_is_told_too(served, control):
+    assert "cursor" in told(served.ask("GET", "/v1/runs?colour=red"))["remedy"]
+    assert told(served.ask("GET", "/v1/tasks?curser=7"))["remedy"] == "did you mean cursor?"
     problem = told(served.ask("GET", "/v1/runs?agnet=wren"))
     assert (problem["status"], problem["remedy"]) == (400, "did you mean agent?")
     assert told(served.ask("GET", "/v1/stream?aftre=3"))["remedy"] == "did you mean after?"

@@ -33,7 +33,7 @@ from wakeful.http.metrics import Scrape, metrics, nothing_measured
 from wakeful.http.packing import Packing
 from wakeful.http.page import page
 from wakeful.http.peers import peers
-from wakeful.http.routes import NOT_ASKED, health, operations, streams
+from wakeful.http.routes import NOT_ASKED, health, is_list, operations, streams
 from wakeful.http.schemas import FORMS, LIVE
 from wakeful.http.straight import Straight
 
@@ -153,7 +153,10 @@ def _mistake(request: Request, found: dict[str, Any]) -> dict[str, str]:
 def _fields(request: Request) -> list[str]:
     name = getattr(request.scope.get("route"), "name", "")
     given = FORMS[name].given if name in FORMS else LIVE.get(name) or HOOK_FORMS.get(name)
-    return sorted(given.model_fields) if given else []
+    if given is None:
+        return []
+    listed = request.method == "GET" and name in FORMS and is_list(FORMS[name])
+    return sorted([*given.model_fields, *(["cursor"] if listed else ())])
 
 
 async def _misplaced(request: Request, error: Exception) -> Response:
