@@ -189,3 +189,15 @@ def test_of_events_that_share_an_id_only_the_last_carries_it(served, control):
             received += connection.recv(65_536)
     first, last = received.split(b"event: task_ended\n")[:2]
     assert b"id: 4" not in first and last.rstrip().split(b"\n")[-1] == b"id: 4"
+
+
+@pytest.mark.parametrize(("query", "headers"), [("?after=6", ()), ("", ("Last-Event-ID: 6",)), ("", ())])
+def test_a_stream_gives_an_id_before_its_first_event_only_to_whoever_has_none(query, headers, served, control):
+    told = [{"id": 7, "kind": "ended"}]
+    control.answers["events"] = lambda *, after, **_: {"items": told if after == 6 else [], "last": 6}
+    with served.connect() as connection:
+        connection.sendall(head(served.port, *headers, line=f"GET /v1/stream{query} HTTP/1.1"))
+        received = b""
+        while b'"kind": "ended"' not in received:
+            received += connection.recv(65_536)
+    assert (b"id: 6\n" in received) is (not query and not headers) and b"id: 7\n" in received

@@ -89,14 +89,16 @@ class Live:
     ) -> StreamingResponse:
         # Asked once before the answer begins, so that whoever may not is told so.
         page = await self._control.events(caller, after=after, agent=agent, kinds=kinds, limit=1)
-        return _answer(self._tell(caller, page["last"] if after is None else after, agent, kinds))
+        # Whoever begins now can go on from here if cut off before the first event; others know where they were, and an
+        # id that they have already would look like an event that came twice.
+        first = f"id: {page['last']}\n\n".encode() if after is None else _ALIVE
+        return _answer(self._tell(caller, page["last"] if after is None else after, agent, kinds, first))
 
     async def _tell(
-        self, caller: Caller, after: int, agent: str | None, kinds: list[str] | None
+        self, caller: Caller, after: int, agent: str | None, kinds: list[str] | None, first: bytes
     ) -> AsyncIterator[bytes]:
         quiet = 0.0
-        # Whoever is cut off before the first event can go on from here all the same.
-        yield f"id: {after}\n\n".encode()
+        yield first
         while not self._leaving.is_set() and await self._authority.still(caller):
             change = asyncio.ensure_future(self._control.wait_for_change())
             try:
