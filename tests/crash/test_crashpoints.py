@@ -28,8 +28,11 @@ BY_HAND = {
     "wakeful.store.postgres_migrate": {"migrate"},
     "wakeful.store.postgres_copy": {"load"},
 }
-# Who hands a name on to a transaction, beside the transaction itself.
-TAKING = ("transaction", "_together", "_alone")
+# Who is given a name, as which argument, and hands it on to a transaction; beside the transaction itself.
+TAKING = {"transaction": 0, "_together": 0, "_alone": 0, "_changing": 1}
+# What others have in a transaction of these is crashed under the name of the whole.
+WHOLES = ("wakeful.store.inline", "wakeful.store.writer")
+COMMITTING = re.compile(r"\s*(BEGIN|COMMIT|END|RELEASE)\b", re.IGNORECASE)
 FEW = ("record", "finish", "pause", "migrate")
 
 
@@ -40,32 +43,53 @@ def sites(modules: Modules) -> set[str]:
     """The name of every transaction in the source; what has none is named after its place in it."""
     found = set[str]()
     for module, tree in modules.items():
+        handed = set[ast.AST]()
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef) and function.name in TAKING:
+                handed |= set(ast.walk(function))
+        called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TAKING:
-                found |= named(module, node)
-            elif isinstance(node, ast.Constant) and re.match(r"(BEGIN|COMMIT)\b", str(node.value)):
-                found |= BY_HAND.get(module, {f"a statement in {module}:{node.lineno}"})
-            elif isinstance(node, ast.Attribute) and node.attr == "commit" and module not in BY_HAND:
-                found.add(f"a commit in {module}:{node.lineno}")
+                found |= named(module, node, TAKING[node.func.attr], node in handed)
+            elif (what := by_hand(node, called)) and module not in BY_HAND:
+                found.add(f"{what} in {module}:{getattr(node, 'lineno', 1)}")
+            elif what == "a statement":
+                found |= BY_HAND[module]
     return found
 
 
-def named(module: str, call: ast.Call) -> set[str]:
-    if not call.args:
+def named(module: str, call: ast.Call, place: int, handed: bool) -> set[str]:
+    if len(call.args) <= place:
         return BY_HAND.get(module, {f"a transaction in {module}:{call.lineno}"})
-    match call.args[0]:
+    match call.args[place]:
         case ast.Constant(value=str(name)):
             return {name}
-        case ast.Name(id="CALL"):
+        case ast.Name(id="CALL") if module in WHOLES:
             return {"call"}
-        case ast.Name(id="site"):
+        case ast.Name(id="site") if handed:
             # Its own caller names it, or the verb of the other store does.
             return set()
     return {f"a name that is made in {module}:{call.lineno}"}
 
 
+def by_hand(node: ast.AST, called: set[ast.expr]) -> str | None:
+    """What may commit without a name: a statement, a connection of its own, or a transaction that is passed around."""
+    match node:
+        case ast.Constant(value=str(text)) if re.match(r"(BEGIN|COMMIT)\b", text):
+            return "a statement"
+        case ast.Call(func=ast.Attribute(attr="execute"), args=[ast.Constant(value=str(text)), *_]):
+            return "a statement" if COMMITTING.match(text) else None
+        case ast.withitem(context_expr=ast.Attribute(attr="connection") | ast.Name(id="connection")):
+            return "a connection's own transaction"
+        case ast.Attribute(attr="commit"):
+            return "a commit"
+        case ast.Attribute(attr="transaction") if node not in called:
+            return "a transaction that is passed around"
+    return None
+
+
 def test_every_transaction_in_the_source_is_in_the_table_of_crash_points():
-    words = re.compile(rf"\b(BEGIN|COMMIT|commit|{'|'.join(TAKING)})\b")
+    words = re.compile(rf"\b(BEGIN|COMMIT|commit|execute|connection|{'|'.join(TAKING)})\b")
     files = [path for path in python_files("src") if "testing" not in path.parts and words.search(path.read_text())]
     assert sites(parse(files)) == set(SITES), "give a new site its place in VERBS of contracts/store_crashes"
 
@@ -76,8 +100,15 @@ def test_that_rule_sees_a_new_transaction_however_it_is_made():
     for text in (
         "with connection.transaction(): pass",
         "connection.execute('COMMIT')",
+        "connection.execute(' commit')",
+        "connection.execute('END')",
+        "connection.execute('RELEASE part')",
         "connection.commit()",
+        "with self.session.connection: pass",
         "with session.transaction(f'a{1}'): pass",
+        "with session.transaction(site): pass",
+        "with session.transaction(CALL): pass",
+        "begin = session.transaction",
     ):
         (found,) = sites(snippet("wakeful.store.new", text))
         assert "wakeful.store.new:1" in found

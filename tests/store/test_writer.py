@@ -260,3 +260,8 @@ def test_a_call_after_close_is_refused_instead_of_left_waiting(desk):
         desk.record("k1")
     with pytest.raises(RuntimeError, match="closed"):
         asyncio.run(desk.writer.write(record("k2")))
+
+
+def test_what_would_be_written_outside_a_transaction_is_refused_here(desk):
+    with pytest.raises(AssertionError, match="is a transaction by itself"):
+        desk.store.session.write("forget_item", item=1)
