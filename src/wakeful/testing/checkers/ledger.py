@@ -19,7 +19,7 @@ from wakeful.core.standing import Spend
 from wakeful.core.wakes import Wake
 from wakeful.testing.checkers.calendar import day_label
 from wakeful.testing.checkers.history import History, error_class, outcome_of, taken
-from wakeful.testing.checkers.rules import first_due, moved, next_due, reservation, resolved, resumed_due
+from wakeful.testing.checkers.rules import changed_due, first_due, moved, next_due, reservation, resolved, resumed_due
 
 POOLS = {"beat": "sessions", "inbox": "sessions", "task": "workers"}
 
@@ -122,8 +122,7 @@ class Ledger:
         elif place.due is None:
             place.due = first_due(agent, fleet, event.at)
         elif before is not None and before.cadence != agent.cadence:
-            soon = next_due(agent, place.idle, event.at)
-            place.due = soon if soon is None or agent.cadence.schedule else min(place.due, soon)
+            place.due = changed_due(place, agent, fleet, event.at)
 
     def _set(self, event: Event) -> None:
         name = _named(event)

@@ -49,10 +49,22 @@ def first_due(agent: Agent, fleet: Fleet, at: datetime) -> datetime | None:
     if cadence.schedule is not None:
         return fires_after(cadence.schedule.expression, at, agent.timezone)
     interval = cadence.breather if cadence.continuous else cadence.interval
-    if interval is None:
-        return None
+    return None if interval is None else at + fleet.grace + _share(agent, fleet, interval)
+
+
+def changed_due(place: Place, agent: Agent, fleet: Fleet, at: datetime) -> datetime | None:
+    """Of an agent whose cadence was edited: the beat that it has, or a sooner one, spread as first beats are."""
+    soon, cadence = next_due(agent, place.idle, at), agent.cadence
+    interval = cadence.breather if cadence.continuous else cadence.interval
+    if soon is None or cadence.schedule is not None or interval is None:
+        return soon
+    assert place.due is not None
+    return min(place.due, soon + _share(agent, fleet, interval))
+
+
+def _share(agent: Agent, fleet: Fleet, interval: timedelta) -> timedelta:
     index = [known.name for known in fleet.agents].index(agent.name)
-    return at + fleet.grace + min(fleet.stagger, interval / len(fleet.agents)) * index
+    return min(fleet.stagger, interval / len(fleet.agents)) * index
 
 
 def resumed_due(place: Place, agent: Agent, boot: datetime, grace: timedelta) -> datetime:
