@@ -115,6 +115,15 @@ def test_the_newest_event_is_missed_too(busy, tmp_path):
     assert f"event {last}" in names(changed.audit())
 
 
+@pytest.mark.parametrize("last", [1, 3])
+def test_so_are_the_first_while_nothing_is_old_enough_to_be_swept(last, busy, tmp_path):
+    with by_hand(busy, tmp_path) as (changed, connection):
+        connection.execute("DELETE FROM event WHERE id <= ?", (last,))
+        connection.execute("COMMIT")
+    missing = "event 1" if last == 1 else f"events 1 to {last}"
+    assert missing in names(changed.audit())
+
+
 BLIND = [
     ("node", "name NOT IN (SELECT node FROM source WHERE node IS NOT NULL)"),
     ("output", "start > 6"),
@@ -180,6 +189,11 @@ CHANGED = [
     ("source", "told_at", "outage IS NOT NULL"),
     ("source", "told", "outage IS NOT NULL"),
     ("reckoning", "at", "true"),
+    ("item", "asked", "kind = 'message' AND external_id IS NOT NULL AND shown IS NULL AND asked IS NULL"),
+    ("item", "asked", "kind = 'message' AND asked IS NOT NULL"),
+    ("item", "error", "kind = 'task' AND state = 'pending' AND error IS NULL AND id NOT IN (SELECT item FROM attempt) "
+     "AND id NOT IN (SELECT item FROM event WHERE item IS NOT NULL)"),
+    ("item", "not_before", "kind = 'task' AND state = 'failed' AND not_before IS NOT NULL"),
 ]  # fmt: skip
 
 
@@ -201,6 +215,31 @@ def _other(value: object, kind: str) -> object:
     if kind == "INTEGER":
         return 1 if value is None else int(str(value)) + 1
     return f"{value or ''}x"
+
+
+# What would then wait for ever, begin too soon, or be another's.
+ELSEWHERE = [
+    ("item", "ring_at = ring_at + 315576000000000", "ring_at IS NOT NULL AND asked IS NULL AND closed_at IS NULL"
+     " AND held_by IS NULL"),
+    ("item", "ring = 'silent', ring_at = NULL", "external_id IS NOT NULL AND asked IS NULL AND closed_at IS NULL"),
+    ("item", "agent = 'brook'", "kind = 'message' AND shown IS NOT NULL AND agent <> 'brook'"),
+    ("item", "state = 'pending', error = NULL", "kind = 'task' AND state = 'failed' AND attempts > 0 "
+     "AND id IN (SELECT item FROM attempt)"),
+    ("item", "state = 'failed'", "kind = 'task' AND state = 'pending' AND id NOT IN (SELECT item FROM attempt) "
+     "AND id NOT IN (SELECT item FROM event WHERE item IS NOT NULL)"),
+    ("wake", "retry_at = retry_at + 315576000000000", "state = 'waiting' AND slot <> ''"),
+    ("wake", "retry_at = retry_at + 315576000000000", "state = 'waiting' AND slot = '' AND retry_at IS NOT NULL"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "change", "where"), ELSEWHERE)
+def test_what_was_put_where_nobody_looks_is_found(table, change, where, busy, tmp_path):
+    with by_hand(busy, tmp_path) as (changed, connection):
+        key = key_of(table, connection, where)
+        connection.execute(f"UPDATE {table} SET {change} WHERE {KEYS[table][0]} = ?", key)
+        connection.execute("COMMIT")
+    report = changed.audit()
+    assert named(table, key) in names(report), told(report)
 
 
 def test_a_flag_that_is_turned_is_found(busy, tmp_path):

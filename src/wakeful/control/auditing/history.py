@@ -14,7 +14,7 @@ from typing import Any
 
 from wakeful.control.auditing.counts import Counts, Opened
 from wakeful.control.auditing.door import POOLS, Door, is_check
-from wakeful.control.auditing.findings import EVENTS, UNREADABLE, Findings, moment
+from wakeful.control.auditing.findings import EVENTS, UNREADABLE, Findings, micros, moment
 from wakeful.control.auditing.lives import Lives
 from wakeful.control.auditing.pages import Pages
 from wakeful.control.auditing.tales import Tales
@@ -60,6 +60,9 @@ class History:
         self._last: tuple[int, int] | None = None
         # The latest instant before the history begins: a clock that was set back may have been further than it.
         self._latest = 0
+        # The first event that is left: its number, and when it was told; and the latest instant of any.
+        self.first: tuple[int, int] | None = None
+        self.latest = micros(now)
 
     @property
     def late(self) -> bool:
@@ -148,6 +151,8 @@ class History:
 
     # -- numbers and times ------------------------------------------------------------------------------------
     def _number(self, event: Row) -> None:
+        self.first = self.first or (event["id"], event["at"])
+        self.latest = max(self.latest, event["at"])
         if self._last is not None:
             id, at = self._last
             whole = event["id"] > self.start or (moment(at) > self.now - TODAY and not self._set_back(id, event["id"]))
@@ -162,6 +167,15 @@ class History:
                 expected = "a reckoning row where the clock was set back"
                 self.findings.add(EVENTS, f"event {event['id']}", expected, "no such row")
         self._last = (event["id"], event["at"])
+
+    def missing_in_front(self, oldest: int) -> None:
+        """`oldest` is when the oldest row was made: where that is too young to be swept, so is every event."""
+        if self._dense is None or self.first is None or min(oldest, self.first[1]) <= micros(self.now - TODAY):
+            return
+        number = max(self._gaps_until, 0) + 1
+        if self.first[0] > number:
+            missing = f"event {number}" if self.first[0] == number + 1 else f"events {number} to {self.first[0] - 1}"
+            self.findings.add(EVENTS, missing, "a history from its beginning: nothing is old enough", f"no {missing}")
 
     def _newest(self) -> None:
         newest = self.newest

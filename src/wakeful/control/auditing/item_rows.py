@@ -59,6 +59,10 @@ class Kept:
     thread: int | None
 
 
+# A sweep rings again half an hour later.
+_SWEEP = 3_600_000_000
+
+
 class ItemRows:
     def __init__(self, history: History, runs: RunRows, wakes: WakeRows, findings: Findings) -> None:
         self.history = history
@@ -68,6 +72,7 @@ class ItemRows:
         self.of: dict[int, Kept] = {}
         self.tasks: dict[int, Task] = {}
         # When runs ended whose start is not told: what they were shown is not either.
+        self._seen: set[tuple[int, int]] | None = None
         self._unseen = {tale.ended_at for tale in history.tales.runs.values() if tale.started is None}
 
     def read(self) -> None:
@@ -92,6 +97,7 @@ class ItemRows:
                 self.tasks[row["id"]] = Task(row)
             else:
                 self._message(row)
+                self._rings(row)
         self._references()
         self._numbers()
 
@@ -124,6 +130,33 @@ class ItemRows:
         if (fresh and not tale.loose) or tale.sure:
             self._hold(row, tale)
         self._end(row, tale)
+
+    def _rings(self, row: Row) -> None:
+        """What is open is asked for by a wake about it, or when it rings; and was shown to those whom it is for."""
+        named, asked, tale = f"item {row['id']}", row["asked"], self.history.tales.items.get(row["id"])
+        if tale is not None and tale.by is not None and row["agent"] not in tale.by:
+            self.findings.hold(MESSAGES, named, "for the agent that was shown it,", tale.by[0], row["agent"])
+        about = self.wakes.about.get(asked, (None, None))[0]
+        known = asked in self.wakes.states and not self.history.late
+        if known and about != row["id"] and (asked, row["id"]) not in self._shown():
+            expected = "a wake about it, or one whose run was shown it"
+            self.findings.add(MESSAGES, (named, f"wake {asked}"), expected, f"wake {asked} is neither")
+        if row["closed_at"] is not None or row["held_by"] is not None or asked is not None:
+            return
+        rings = row["ring_at"]
+        if rings is None and row["external_id"] is not None:
+            self.findings.add(MESSAGES, named, "an instant at which what is mirrored rings", "none")
+        latest = max(self.history.latest, row["created_at"], row["not_before"] or 0)
+        if rings is not None and rings > latest + _SWEEP:
+            expected = f"that it rings by {moment_or_none(latest)} or soon after"
+            self.findings.add(MESSAGES, named, expected, f"at {moment_or_none(rings)}")
+
+    def _shown(self) -> set[tuple[int, int]]:
+        """Which wakes had a run that was shown which items."""
+        if self._seen is None:
+            runs = self.history.tales.runs.values()
+            self._seen = {(tale.wake, item) for tale in runs if tale.started for item in tale.started["shown"]}
+        return self._seen
 
     def _hold(self, row: Row, tale: ItemTale) -> None:
         named, hold = f"item {row['id']}", self.findings.hold

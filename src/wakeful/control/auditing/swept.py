@@ -35,6 +35,9 @@ class Swept:
         """`showings` are the runs that were the last to see something."""
         runs, wakes, items = self._sweepable_runs(showings), self._sweepable_wakes(), self._sweepable_items()
         firsts = [min(ends) for ends in (runs, wakes, items) if ends]
+        made = [item.created_at for item in self.items.of.values()]
+        made += [at for at in (*self.runs.ended.values(), *self.wakes.decided.values()) if at is not None]
+        self.history.missing_in_front(min(made, default=1 << 62))
         self._runs(self._horizon(runs, firsts))
         self._wakes(self._horizon(wakes, firsts))
         self._items(self._horizon(items, firsts))

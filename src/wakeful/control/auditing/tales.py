@@ -14,6 +14,7 @@ from typing import Any
 from wakeful.control.auditing.counts import Counts, Opened
 from wakeful.control.auditing.findings import MESSAGES, RUNS, TASKS, WAKES, Findings, micros
 from wakeful.control.auditing.lives import GOOD, Lives
+from wakeful.core.agents import RetryPolicy
 from wakeful.core.codec import read_time
 
 Row = dict[str, Any]
@@ -78,6 +79,8 @@ class WakeTale:
     charged: bool = False
     attempt: int = 1
     failed: bool = False
+    # Until when its last verdict put it off.
+    until: int | None = None
     runs: list[int] = field(default_factory=list)
     # As it was asked for: what the columns of `ASKED` must hold.
     asked: tuple[object, ...] = ()
@@ -98,6 +101,8 @@ class ItemTale:
     # When a run that was shown it ended well: a message is closed by that. And whether a run was shown it since.
     answered_at: int | None = None
     again: bool = False
+    # Of whom the run was that was last shown it: the name, and the address.
+    by: tuple[str, str] | None = None
     # It came back: what it had and who held it then is not told.
     loose: bool = False
     # Whether nothing that happened before the history begins can matter any more.
@@ -112,8 +117,8 @@ class TaskEnd:
     outcome: str
     state: str
     error: str
-    # How often the agent of then would have tried it again.
-    retries: int | None
+    # How the agent of then would have tried it again.
+    retries: RetryPolicy | None
     # Whether the run still had the task: if not, its end changes nothing more.
     held: bool
 
@@ -195,6 +200,7 @@ class Tales:
         tale.states = ({"admit": "admitted", "defer": "waiting", "refuse": "refused"}[verdict["kind"]],)
         tale.guard, tale.reason = verdict.get("guard") or None, verdict.get("reason", "")
         tale.at = tale.decided_at = event["at"]
+        tale.until = micros(read_time(verdict["until"])) if verdict.get("until") else None
         tale.cause, tale.asked = told["cause"], asked_for(event, told)
         tale.charged = tale.charged or told.get("charged", False)
         if event["run"] is not None:
@@ -244,6 +250,8 @@ class Tales:
         tale.started, tale.started_at = {key: told[key] for key in _START}, event["at"]
         # There are many of these: a mapping takes less room than pairs, and is quicker to look into.
         tale.started["shown"] = {item: intern(print) for item, print in told["shown"]}
+        life = self.lives.get(event["agent"])
+        whose = (event["agent"], life.agent.address) if life is not None else None
         for item, print in told.get("shown", ()):
             item_tale = self.items[item]
             if item_tale.held_by is not None or item_tale.closed:
@@ -252,6 +260,7 @@ class Tales:
                 self.findings.add(MESSAGES, rows, f"an open item that run {event['run']} may be shown", found)
             item_tale.held_by, item_tale.print, item_tale.at = event["run"], print, event["at"]
             item_tale.again = item_tale.answered_at is not None
+            item_tale.by = whose
             self._holds[event["run"]].append(item)
 
     def stopped(self, event: Row) -> None:
@@ -327,7 +336,7 @@ class Tales:
         if key in self.ends:
             rows = (f"event {event['id']}", f"item {event['item']}", f"run {event['run']}")
             self.findings.add(TASKS, rows, "one end of a task in a run", f"event {self.ends[key].event} tells one too")
-        retries = life.agent.retries.max_retries if life is not None else None
+        retries = life.agent.retries if life is not None else None
         changed, run = self.changes.get(event["item"]), self.runs.get(event["run"])
         began = self.taken.get(key, (run.event if run is not None else 0,))[0]
         held = not changed or run is None or changed[-1].event < began

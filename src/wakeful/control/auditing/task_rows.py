@@ -7,13 +7,14 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import Any
 
-from wakeful.control.auditing.findings import REST, TASKS, Findings, moment_or_none
+from wakeful.control.auditing.findings import REST, TASKS, Findings, micros, moment, moment_or_none
 from wakeful.control.auditing.history import History
 from wakeful.control.auditing.item_rows import ItemRows, Task
 from wakeful.control.auditing.run_rows import RunRows
 from wakeful.control.auditing.tales import TaskChange, TaskEnd
 from wakeful.control.auditing.wake_rows import WakeRows
 from wakeful.core.items import HEAD_START
+from wakeful.core.retries import retry_or_bury
 
 Row = dict[str, Any]
 
@@ -148,7 +149,29 @@ class TaskRows:
             self._tries(row, named)
         if isinstance(told, TaskEnd) and told.state == row["state"] and (row["error"] or "") != told.error:
             hold(TASKS, (named, f"event {told.event}"), "error as its last attempt left it,", told.error, row["error"])
+        self._again(row, named, told)
         self._place(row, named, told, needs)
+
+    def _again(self, row: Task, named: str, told: object) -> None:
+        """Who failed is tried again after its backoff, or (lost with its node) at once; who never ran did not fail."""
+        if row["state"] not in ("pending", "failed") or not self.history.covers(row["created_at"]):
+            return
+        if told is None and not self.tried.get(row["id"]):
+            found = "failed" if row["state"] == "failed" else row["error"]
+            self.findings.hold(TASKS, named, "never tried, and no error,", None, found)
+        if not isinstance(told, TaskEnd) or told.state != "failed":
+            return
+        self.findings.hold(
+            TASKS, (named, f"event {told.event}"), "state as its last attempt left it,", "failed", row["state"]
+        )
+        if row["not_before"] is None or told.retries is None:
+            return
+        retry = retry_or_bury(
+            row["attempts"], told.retries, moment(told.at), seed=str(row["id"]), max_retries=row["max_retries"]
+        )
+        if retry.at is not None and row["not_before"] not in (micros(retry.at), told.at):
+            expected, found = moment_or_none(micros(retry.at)), moment_or_none(row["not_before"])
+            self.findings.hold(TASKS, (named, f"event {told.event}"), "tried again at", expected, found)
 
     def _place(self, row: Task, named: str, told: object, needs: list[int]) -> None:
         """Where it stands in its queue, and who has asked for it."""
@@ -206,7 +229,9 @@ class TaskRows:
             if not end.held or end.event < renewed:
                 continue
             counted += tried["counted"]
-            most = row["max_retries"] if row["max_retries"] is not None else end.retries
+            most = row["max_retries"]
+            if most is None and end.retries is not None:
+                most = end.retries.max_retries
             if most is None or not tried["counted"]:
                 continue
             if (end.state == "failed" and counted > most) or (end.state == "dead_letter" and counted <= most):

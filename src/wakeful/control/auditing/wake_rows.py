@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
-from wakeful.control.auditing.findings import WAKES, Findings, moment_or_none
+from wakeful.control.auditing.findings import WAKES, Findings, micros, moment_or_none
 from wakeful.control.auditing.history import History
 from wakeful.control.auditing.run_rows import RunRows
 from wakeful.control.auditing.tales import ASKED, WakeTale
+from wakeful.core.codec import read_time
+from wakeful.core.settlement import LONGEST_QUOTA_HOLD
 from wakeful.core.wakes import POOLS, RANKS
 
 Row = dict[str, Any]
 
 # What is waited for without an instant at which it may have changed.
 _UNTIMED = ("busy", "slots", "paused")
+# What was put off is let go over some minutes; and a run may say that its quota returns only in a while.
+_SPREAD, _QUOTA = 3_600_000_000, LONGEST_QUOTA_HOLD // timedelta(microseconds=1)
 _RANKS = {cause.value: rank for cause, rank in RANKS.items()}
 _POOLS = {subject.value: pool.value for subject, pool in POOLS.items()}
 
@@ -47,6 +52,8 @@ class WakeRows:
                     self.findings.add(WAKES, named, "one waiting wake of a kind", "two wait")
                 kinds[kind] = row["id"]
             tale = self.history.tales.wakes.get(row["id"])
+            if row["state"] == "waiting" and row["retry_at"] is not None:
+                self._until(row, tale)
             if tale is None:
                 self._untold(row)
             else:
@@ -79,6 +86,17 @@ class WakeRows:
         if row["state"] == "waiting" and row["retry_at"] is None and row["guard"] not in _UNTIMED:
             expected = "an instant at which it is tried again"
             self.findings.add(WAKES, named, expected, f"none, and it waits for {row['guard'] or 'nothing'}")
+
+    def _until(self, row: Row, tale: WakeTale | None) -> None:
+        """What is put off is put off until an instant that somebody named, or that has nearly come: not for ever."""
+        named = [self.history.latest, row["requested_at"], (tale.until if tale is not None else None) or 0]
+        if row["slot"]:
+            named.append(micros(read_time(row["slot"])))
+        late = tale is None or not tale.whole or tale.failed
+        latest = max(named) + _SPREAD + (_QUOTA if late and not row["slot"] else 0)
+        if row["retry_at"] > latest and not (self.history.late and late):
+            expected = f"put off until {moment_or_none(max(named))} or so"
+            self.findings.add(WAKES, f"wake {row['id']}", expected, f"until {moment_or_none(row['retry_at'])}")
 
     def _untold(self, row: Row) -> None:
         """A one-off that was declared waits without a word; all else is told."""
