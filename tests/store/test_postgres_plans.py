@@ -121,6 +121,7 @@ BOUND: dict[str, Any] = {
     "agent_total": "agent:a0001",
     "pair_total": "pair:a0001|a0002",
     "burst_since": to_micros(NOW - LEASE),
+    "burst_until": to_micros(NOW + LEASE),
     "requested_at": to_micros(NOW),
     "place": "a0001",
     "wakes": "{17}",

@@ -127,7 +127,7 @@ def _facts(past: Past, life: Life, wake: Wake, at: datetime) -> Facts:
     own, fleet = past.total(agent_total(agent.address), day), past.total(FLEET, fleet_day)
     # A wake that is tried again was charged before: it does not stand in its own way.
     counted = int(past.charged.get(wake.id) == day)
-    since = at - limits.burst_window
+    since, until = at - limits.burst_window, at + limits.burst_window
     return Facts(
         now=at,
         timezone=agent.timezone,
@@ -142,7 +142,7 @@ def _facts(past: Past, life: Life, wake: Wake, at: datetime) -> Facts:
         spent=own.spend,
         fleet_spent=fleet.spend,
         reserve=None if resting else reserve(standing.costs, limits),
-        burst_starts=sum(start > since for start in life.starts.values()),
+        burst_starts=sum(since < start < until for start in life.starts.values()),
         gate_opens_at=gate,
         gate_state=position.state if gate else None,
         open_run=_busy_with(past, agent.name),

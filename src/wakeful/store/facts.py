@@ -74,6 +74,8 @@ def fact_parameters(wake: Wake, agent: Agent, pair: str, now: datetime) -> Row:
         "requested_at": to_micros(wake.requested_at),
         "slots": slot_limit(limits, wake.pool),
         "burst_since": to_micros(now - limits.burst_window),
+        # What lies further ahead was told by a clock that has been set back since, and holds nobody for a day.
+        "burst_until": to_micros(now + limits.burst_window),
         "agent_total": agent_total(agent.address),
         "pair_total": pair,
         "day": day,

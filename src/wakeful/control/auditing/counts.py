@@ -170,9 +170,10 @@ class Counts:
     def sum_of(self, scope: str, day: str) -> Sum:
         return self.sums.get((scope, day)) or Sum()
 
-    def starts_since(self, agent: str, since: int) -> int:
+    def starts_within(self, agent: str, since: int, until: int) -> int:
+        """Later than the one and before the other."""
         starts = self.starts[agent]
-        return len(starts) - bisect_right(starts, since)
+        return max(bisect_left(starts, until) - bisect_right(starts, since), 0)
 
     def last_charge(self, address: str, but: int) -> int | None:
         """The last in order, not the latest by its stamp: the clock may have been set back since."""

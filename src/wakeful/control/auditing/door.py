@@ -154,7 +154,8 @@ class Door:
         agent, counts, wake = life.agent, self.counts, event["wake"]
         limits, since = agent.limits, counts.since_of(agent.name)
         if since is None or at - since >= limits.burst_window:
-            starts = counts.starts_since(agent.name, micros(at - limits.burst_window))
+            window = limits.burst_window
+            starts = counts.starts_within(agent.name, micros(at - window), micros(at + window))
             self._differ("burst_starts", starts, facts.get("burst_starts", 0))
         last = counts.last_charge(agent.address, wake)
         said = facts.get("last_peer_wake_at")

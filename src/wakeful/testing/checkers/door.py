@@ -33,10 +33,9 @@ def objections(ledger: Ledger, wake: Wake, agent: Agent, now: datetime) -> Itera
         yield from _peer(ledger, wake, agent, now)
     yield from _day(ledger, wake, agent, now)
     if wake.cause in ("timer", "peer", "news"):
-        since = now - limits.burst_window
-        recent = [
-            run for run in ledger.starts[agent.name] if run.at > since and run.wake.cause in ("timer", "peer", "news")
-        ]
+        # What lies further ahead than a window was told by a clock that has been set back since.
+        starts = [run for run in ledger.starts[agent.name] if abs(run.at - now) < limits.burst_window]
+        recent = [run for run in starts if run.wake.cause in ("timer", "peer", "news")]
         if len(recent) >= limits.burst:
             yield "burst"
     if wake.cause == "timer" and _gated(ledger, agent, now):

@@ -272,6 +272,18 @@ class LimitsContract(StoreCase):
         assert order.agent.name == "moss"
         assert self.store.pauses() == []
 
+    def test_a_clock_that_is_set_back_by_a_day_does_not_make_a_burst_of_that_day(self) -> None:
+        self.declare(an_agent("moss", cadence=Cadence(continuous=True, breather=SECOND)), grace=timedelta())
+        for n in range(3):
+            (order,) = self.serve(NOW + n * HOUR)
+            self.end(order, DONE, NOW + n * HOUR)
+        counted = {
+            since: self.store.why(timer("moss", NOW + since), NOW + since).facts.burst_starts
+            for since in (2 * HOUR + SECOND, 2 * HOUR - SECOND, HOUR, -24 * HOUR)
+        }
+        # What a clock that is a little behind takes for the future counts as before.
+        assert list(counted.values()) == [1, 1, 1, 0]
+
     def test_an_operators_runs_and_tasks_are_no_burst(self) -> None:
         self.declare(an_agent("moss", limits=Limits(burst=2)))
         for n in range(4):

@@ -21,7 +21,7 @@ SELECT
         AND r.wake <> p.wake ORDER BY r.id DESC LIMIT 1) AS last_peer_wake_at,
     own.wakes AS wakes_today, own.ms AS ms_today, own.usd AS usd_today, own.tokens AS tokens_today,
     pair.wakes AS pair_wakes_today, whole.usd AS fleet_usd, whole.tokens AS fleet_tokens,
-    (SELECT count(*) FROM run r WHERE r.agent = p.agent AND r.admitted_at > p.burst_since
+    (SELECT count(*) FROM run r WHERE r.agent = p.agent AND r.admitted_at > p.burst_since AND r.admitted_at < p.burst_until
         AND r.cause IN ('timer', 'peer', 'news') AND r.state <> 'void') AS burst_starts,
     (SELECT r.id FROM run r WHERE r.agent = p.agent AND r.ended_at IS NULL) AS busy_with,
     (SELECT count(*) FROM run r WHERE r.pool = p.pool AND r.ended_at IS NULL) AS slots_open,
@@ -67,7 +67,7 @@ SELECT
             AND NOT EXISTS (SELECT 1 FROM pause q WHERE q.scope = 'source:' || better.source)
         ORDER BY better.place, better.id LIMIT 1) END AS task_before
 FROM json_to_recordset(:rows::json) AS p (agent text, address text, place text, wake bigint, by_run bigint, task bigint,
-    pool text, requested_at bigint, slots bigint, burst_since bigint, agent_total text, pair_total text, day text,
+    pool text, requested_at bigint, slots bigint, burst_since bigint, burst_until bigint, agent_total text, pair_total text, day text,
     fleet_day text, pause_agent text, pause_address text, pause_source text, now bigint)
 JOIN standing s ON s.agent = p.agent
 LEFT JOIN total own ON own.scope = p.agent_total AND own.day = p.day

@@ -21,7 +21,7 @@ SELECT
         AND r.wake <> :wake ORDER BY r.id DESC LIMIT 1) AS last_peer_wake_at,
     own.wakes AS wakes_today, own.ms AS ms_today, own.usd AS usd_today, own.tokens AS tokens_today,
     pair.wakes AS pair_wakes_today, whole.usd AS fleet_usd, whole.tokens AS fleet_tokens,
-    (SELECT count(*) FROM run r WHERE r.agent = :agent AND r.admitted_at > :burst_since
+    (SELECT count(*) FROM run r WHERE r.agent = :agent AND r.admitted_at > :burst_since AND r.admitted_at < :burst_until
         AND (r.cause IN ('timer', 'peer') OR r.cause = 'news') AND r.state <> 'void') AS burst_starts,
     (SELECT r.id FROM run r WHERE r.agent = :agent AND r.ended_at IS NULL) AS busy_with,
     (SELECT count(*) FROM run r WHERE r.pool = :pool AND r.ended_at IS NULL) AS slots_open,
