@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ from wakeful.testing.fleets import QUIET, SCHEDULES, ZONES
 from wakeful.testing.simulate import open_store
 from wakeful.testing.world import World
 
-SEEDS, DAYS = (2, 3, 4, 5, 7, 19), 1.0
+SEEDS, DAYS = (0, 2, 3, 4, 5, 7, 19), 1.0
 ALL = [*TAMPERINGS, *OF_NODES]
 
 
@@ -41,6 +42,31 @@ def test_a_checker_objects_when(rule, tamper, histories):
     tampered = [changed for history in histories if tamper(changed := fresh(history))]
     assert tampered, "no world has what this tampering needs: live more seeds"
     assert any(violation.rule.startswith(rule) for changed in tampered for violation in judge(changed))
+
+
+def rules() -> set[str]:
+    """Every rule that a checker names, read off the source."""
+    found = set[str]()
+    for path in CHECKERS:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        named: dict[str, set[str]] = defaultdict(set)
+        for node in ast.walk(tree):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
+                    named[name].add(text)
+        for node in ast.walk(tree):
+            match node:
+                case ast.keyword(arg="rule", value=ast.Constant(value=str(text))):
+                    found.add(text)
+                case ast.keyword(arg="rule", value=ast.Name(id=name)):
+                    assert named[name], f"{path.stem} makes up the rule {name}"
+                    found |= named[name]
+    return found
+
+
+def test_there_is_a_tampering_for_every_rule():
+    assert len(rules()) > 30
+    assert [rule for rule in sorted(rules()) if not any(rule.startswith(known) for known, _ in ALL)] == []
 
 
 def test_no_checker_objects_to_what_was_lived(histories):

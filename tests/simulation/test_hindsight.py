@@ -7,6 +7,7 @@ told by events. A removed or disabled agent, and a beat that is not due, are.
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
+from itertools import compress
 
 import pytest
 
@@ -26,7 +27,7 @@ from wakeful.testing.checkers import History
 from wakeful.testing.simulate import open_store
 from wakeful.testing.world import World
 
-SEEDS, DAYS = (1, 2, 3, 5, 7, 9, 12, 17, 19), 1.0
+SEEDS, DAYS = (1, 2, 3, 5, 7, 8, 9, 12, 17, 19), 1.0
 FEWEST = 500
 FROM_ITEMS = ("what rang has been dealt with since", "task ")
 MET = {guard.name for guard in GUARDS} | {None}
@@ -199,9 +200,12 @@ EXPLAINED = {
 }
 
 
-def test_where_events_are_gone_a_fact_that_differs_has_its_assumption_said(histories):
+def test_where_events_are_gone_a_fact_that_differs_has_its_assumption_said(worlds, histories):
+    """Nothing that is left tells that a clock was a day ahead before it: such worlds are left out here."""
     differed = set()
-    for events in histories:
+    steady = [world.faults.counts["clock set by a day"] == 0 for world in worlds]
+    assert sum(steady) >= 6
+    for events in compress(histories, steady):
         replay, cut = Replay(), len(events) // 2
         for number, event in enumerate(events):
             if number < cut and event.kind not in (EventKind.declared, EventKind.set, EventKind.removed):

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from wakeful.testing.world import World
 
 
+FLOOD = 110
+
+
 async def act(world: World, station: Station, order: Order, what: str) -> None:
     run, agent = order.run, order.agent
     caller = Caller(name=agent.name, run=run.id, epoch=run.epoch)
@@ -32,6 +35,14 @@ async def act(world: World, station: Station, order: Order, what: str) -> None:
                 shelf.change(world.clock.wall, rewrite=True)
                 if world.dice.random() < 0.5:
                     shelf.hint()
+        case "flood":
+            # More than one run is shown; and more wakes than anybody may have.
+            whom = address(world)
+            for number in range(FLOOD):
+                said = {**message_of(world), "priority": "normal"}
+                await world.ask(station, "send", caller, agent=whom, **said)
+                if number % 20 == 0:
+                    await world.ask(station, "wake", caller, agent=whom, reason="blocker", body=fresh(world, "words"))
         case "step":
             await save_step(world, station, order, caller)
 

@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.control.callers import OPERATOR, Caller
+from wakeful.core.agents import Fleet
 from wakeful.core.errors import Conflict, WakefulError
 from wakeful.core.items import Kind, NewItem, Origin, Priority, ring_of
 from wakeful.core.runs import Ending
@@ -151,7 +152,9 @@ async def webhook(world: World) -> None:
         ring=ring_of(Origin.external, priority),
         dedupe=fresh(world, "delivery"),
     )
-    for _ in range(dice.choice((1, 1, 2))):
+    for time in range(dice.choice((1, 1, 2))):
+        if time:
+            world.faults.count("delivered twice")
         access = station.access
         if access is not None and station.up:
             now = station.clock.now()
@@ -300,10 +303,21 @@ async def setting(world: World) -> None:
 async def edit(world: World) -> None:
     """The file is changed on every node; each hears of it, or is told to look, or looks by itself in a while."""
     running = [run.agent for run in world.store.runs(open=True)]
-    world.fleet = edit_fleet(world.dice, world.fleet, world.start, running)
+    before, world.fleet = world.fleet, edit_fleet(world.dice, world.fleet, world.start, running)
+    _count_edit(world, before)
     for station in world.stations:
         if station.up and world.dice.random() < 0.8:
             await world.ask(station, "reload")
+
+
+def _count_edit(world: World, before: Fleet) -> None:
+    if world.fleet != before:
+        world.faults.count("fleet edited")
+    for agent in world.fleet.agents:
+        standing, known = world.store.standing(agent.name), before.agent(agent.name)
+        here = standing.position.state if standing is not None else None
+        if known is not None and known.lifecycle.state(here or "") and not agent.lifecycle.state(here or ""):
+            world.faults.count("current state removed")
 
 
 async def kill(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 COMMITS = ("crash before", "crash after", "away before", "away after", "full")
@@ -13,6 +14,8 @@ class Faults:
         self._dice = dice
         self.on = True
         self.met: list[str] = []
+        # How often each kind of trouble came, also those that are drawn elsewhere: what no longer comes proves nothing.
+        self.counts: Counter[str] = Counter()
         self._crash = shape.choice((0.0, 0.0001, 0.0004, 0.0015))
         self._commit = shape.choice((0.0, 0.0005, 0.002, 0.006))
         self._kinds = [kind for kind in COMMITS if shape.random() < 0.8] or list(COMMITS)
@@ -21,6 +24,10 @@ class Faults:
 
     def note(self, trouble: str, site: str) -> None:
         self.met.append(f"{trouble} {site}")
+        self.count(trouble)
+
+    def count(self, kind: str) -> None:
+        self.counts[kind] += 1
 
     def at_await(self, weight: int = 1) -> bool:
         return self.on and self._crash > 0 and self._dice.random() < self._crash * weight
@@ -35,10 +42,17 @@ class Faults:
         if not self.on:
             return [0.0]
         if self._dice.random() < self._lost:
+            self.count("hint lost")
             return []
-        return [self._dice.choice((0.0, 0.0, 0.01, 3.0)) for _ in range(self._dice.choice((1, 1, 1, 2)))]
+        delays = [self._dice.choice((0.0, 0.0, 0.01, 3.0)) for _ in range(self._dice.choice((1, 1, 1, 2)))]
+        if len(delays) > 1:
+            self.count("hint twice")
+        if max(delays) > 1:
+            self.count("hint late")
+        return delays
 
     def slow_start(self) -> float:
         if not self.on or self._dice.random() >= self._slow:
             return 0.0
+        self.count("slow start")
         return self._dice.choice((0.5, 5.0, 90.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
 
@@ -14,6 +14,8 @@ from wakeful.store.protocol import TaskEnd
 from wakeful.testing.runner import Act, Plan, done, failed, no_work
 
 ACTS = ("message", "message", "wake", "wake", "wake", "task", "edit", "step", "self")
+# How many of the runs flood somebody's inbox.
+FLOODS = 0.01
 TEMPERS = {
     "steady": ("done", "done", "done", "no_work"),
     "idle": ("no_work", "no_work", "no_work", "done"),
@@ -62,6 +64,28 @@ def draw_acts(dice: Random, habits: Habits, duration: timedelta) -> tuple[Act, .
     count = min(int(dice.expovariate(1 / habits.talk)), 5) if habits.talk else 0
     times = sorted(dice.uniform(0.01, 0.99) for _ in range(count))
     return tuple(Act(after=duration * share, what=dice.choice(ACTS)) for share in times)
+
+
+def flooding(seed: int, plan: Plan, order: Order) -> Plan:
+    """Now and then a run says more than anybody can be told at once; drawn apart, and rarely: it costs a world dear."""
+    if Random(f"{seed}:flood:{order.run.id}").random() >= FLOODS:
+        return plan
+    return replace(plan, acts=(*plan.acts, Act(after=plan.duration * 0.5, what="flood")))
+
+
+def troubles_of(plan: Plan) -> list[str]:
+    """What is wrong with that run, in the words in which it is counted."""
+    ending, said = plan.ending, plan.ending.result.outcome if plan.ending.result else None
+    found = []
+    if ending.timed_out:
+        found.append("agent hung")
+    elif ending.exit_code != 0:
+        found.append("agent crashed")
+    elif ending.output.startswith("NO-WORK") or said == "no_work":
+        found.append("agent said NO-WORK")
+    if any(act.what == "flood" for act in plan.acts):
+        found.append("agent flooded")
+    return found
 
 
 def draw_ending(dice: Random, habits: Habits, outcome: str, order: Order) -> Ending:

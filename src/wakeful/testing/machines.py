@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
+from random import Random
 from typing import TYPE_CHECKING
 
 from wakeful.testing.fleets import minutes
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
     from wakeful.testing.world import World
 
 
+# How many of the jumps of a clock are as far as a day.
+FAR = 0.3
+
+
 def somebody(world: World) -> Station:
     """Most often one that holds a run: what befalls the others matters less."""
     holding = [station for station in world.stations if station.carrier.runner.alive()]
@@ -20,11 +26,17 @@ def somebody(world: World) -> Station:
 
 
 async def jump(world: World) -> None:
-    """Somebody sets the clock of one node; now and then it is put right again."""
+    """Somebody sets the clock of one node, by a day at most; now and then, and always after such a jump, it is put
+    right again."""
     station, dice = world.dice.choice(world.stations), world.dice
     by = minutes(dice.choice((-180, -45, -3, 3, 45, 180)) * dice.random())
+    luck = Random(f"{world.seed}:jump:{dice.getstate()[1][-1]}:{world.clock.elapsed}")
+    far = luck.random() < FAR
+    if far:
+        by = timedelta(days=1) * luck.choice((-1, 1)) * luck.uniform(0.9, 1.0)
+    world.faults.count("clock set by a day" if far else "clock set")
     station.clock.skew += by
-    if dice.random() < 0.6:
+    if dice.random() < 0.6 or far:
         await asyncio.sleep(dice.choice((30.0, 1000.0, 3 * lease())))
         if world.faults.on:
             station.clock.skew -= by
@@ -38,6 +50,7 @@ def _while(world: World) -> float:
 async def away(world: World) -> None:
     """The store cannot be reached from one node, or from none."""
     chosen = [somebody(world)] if world.dice.random() < 0.7 else list(world.stations)
+    world.faults.count("store away")
     for station in chosen:
         station.away = station.access is not None
     await asyncio.sleep(_while(world))
@@ -47,6 +60,7 @@ async def away(world: World) -> None:
 
 async def freeze(world: World) -> None:
     station = somebody(world)
+    world.faults.count("node frozen")
     station.thawed.clear()
     await asyncio.sleep(_while(world))
     station.thawed.set()
@@ -54,20 +68,24 @@ async def freeze(world: World) -> None:
 
 async def deaf(world: World) -> None:
     station = world.dice.choice(world.stations)
+    world.faults.count("node deaf")
     station.deaf = True
     await asyncio.sleep(world.dice.choice((600.0, 20000.0)))
     station.deaf = False
 
 
 async def leave(world: World) -> None:
+    world.faults.count("node left")
     await somebody(world).leave(drain=world.dice.random() < 0.3)
 
 
 async def crash(world: World) -> None:
+    world.faults.count("node crashed")
     somebody(world).crash()
 
 
 async def machine(world: World) -> None:
     station = somebody(world)
+    world.faults.count("machine lost")
     station.crash()
     station.lose_all()

@@ -9,7 +9,7 @@ Laws:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -31,8 +31,9 @@ MOST_THINGS = 6
 class Shelf:
     """What one agent has outside."""
 
-    def __init__(self, address: str, dice: Random) -> None:
+    def __init__(self, address: str, dice: Random, count: Callable[[str], None]) -> None:
         self.address = address
+        self.count = count
         self.source = f"folder-of-{address}"
         self._dice = dice
         self.things: dict[str, Observation] = {}
@@ -89,6 +90,7 @@ class VirtualSource:
             last = batch
             if self._repeats and stale is not None:
                 # What was otherwise before, once more, and too late.
+                self.shelf.count("old things told again")
                 yield stale
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK):
@@ -109,15 +111,16 @@ class VirtualSource:
 
 
 class Shelves:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, count: Callable[[str], None] = lambda kind: None) -> None:
         self._seed = seed
+        self._count = count
         self._dice = Random(f"{seed}:shelves")
         self.all: dict[str, Shelf] = {}
 
     def of(self, address: str) -> Shelf | None:
         """Whether somebody has one is drawn once, for each name."""
         if address not in self.all and Random(f"{self._seed}:shelf:{address}").random() < 0.5:
-            self.all[address] = Shelf(address, self._dice)
+            self.all[address] = Shelf(address, self._dice, self._count)
         return self.all.get(address)
 
     def declared(self, agents: Sequence[Agent], hints: Hints) -> list[Declared]:

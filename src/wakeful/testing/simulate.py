@@ -13,7 +13,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from wakeful.control.auditing.audit import audit
@@ -40,6 +40,8 @@ class Report:
     runs: int
     troubles: tuple[str, ...]
     met: frozenset[str]
+    # How often each kind of trouble came.
+    injected: dict[str, int] = field(default_factory=dict)
 
 
 def simulate(seed: int, *, days: float | None = None, pace: float = PACE) -> Report:
@@ -57,6 +59,7 @@ def simulate(seed: int, *, days: float | None = None, pace: float = PACE) -> Rep
         runs=len(world.witness.executions),
         troubles=tuple(world.faults.met),
         met=met,
+        injected=dict(world.faults.counts),
     )
 
 
@@ -137,8 +140,10 @@ def main(words: Sequence[str] | None = None) -> int:
     options = arguments(words)
     seeds = [options.seed] if options.seed is not None else range(options.start, options.start + options.seeds)
     started, passed, failed, runs = time.monotonic(), 0, 0, 0
+    injected: Counter[str] = Counter()
     for report in reports(seeds, options.days, max(options.jobs, 1), options.pace):
         runs += report.runs
+        injected.update(report.injected)
         if report.violations:
             failed += 1
             print(show(report, options.days, options.pace), flush=True)
@@ -151,6 +156,7 @@ def main(words: Sequence[str] | None = None) -> int:
             break
     seconds = time.monotonic() - started
     print("\r\033[K", end="", file=sys.stderr, flush=True)
+    print(", ".join(f"{kind} {count}" for kind, count in sorted(injected.items())))
     print(f"{runs} runs in {seconds:.1f} s, {(passed + failed) / max(seconds, 0.001):.1f} seeds/s")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

@@ -31,7 +31,7 @@ from wakeful.testing import acting, actions
 from wakeful.testing.clock import TrueClock
 from wakeful.testing.faults import Faults
 from wakeful.testing.fleets import draw_fleet, draw_start
-from wakeful.testing.habits import Habits, draw_habits, draw_plan
+from wakeful.testing.habits import Habits, draw_habits, draw_plan, flooding, troubles_of
 from wakeful.testing.loop import NothingComes, VirtualLoop
 from wakeful.testing.pace import PACE, lease, listening, paced
 from wakeful.testing.runner import Act, Plan
@@ -46,6 +46,7 @@ Open = Callable[[Path, Callable[[], datetime]], SqlStore]
 DRAIN = timedelta(hours=2)
 NODES = ("ash", "elm", "oak")
 SKEWS = (0, 0, 0, 2, -2, 40, -40, 300, -300)
+FIVE_MINUTES = timedelta(minutes=5)
 
 
 class World:
@@ -73,7 +74,7 @@ class World:
         self.fleet: Fleet = draw_fleet(shape, self.start)
         self.length = timedelta(days=days or shape.choice((1, 1, 1, 1, 1, 1, 1, 2, 2, 3)))
         self.faults = Faults(Random(f"{seed}:faults"), shape)
-        self.shelves = Shelves(seed)
+        self.shelves = Shelves(seed, self.faults.count)
         self.plan = actions.draw_schedule(shape, actions.draw_kinds(shape), self.length)
         self.store: SqlStore = open_store(path, lambda: self.clock.wall)
         self._tell_time = tell_time
@@ -117,14 +118,21 @@ class World:
 
     async def _happen(self) -> None:
         for name in NODES:
-            self.stations.append(Station(self, name, timedelta(seconds=self.shape.choice(SKEWS))))
+            skew = timedelta(seconds=self.shape.choice(SKEWS))
+            self.stations.append(Station(self, name, skew))
+            if abs(skew) >= FIVE_MINUTES:
+                self.faults.count("clock off by five minutes")
         loop = asyncio.get_running_loop()
         for station in self.stations[1:]:
-            loop.call_later(self.shape.choice((0.0, 0.0, 1.0, 3600.0)), station.begin)
+            wait = self.shape.choice((0.0, 0.0, 1.0, 3600.0))
+            loop.call_later(wait, station.begin)
+            if wait > 60:
+                self.faults.count("node joined later")
         self.stations[0].begin()
         for after, kind in self.plan:
             await self._until(after)
             self.witness.note("action", kind)
+            self.faults.count(f"somebody did: {kind}")
             self.do(actions.ACTIONS[kind](self))
         await self._until(self.length)
 
@@ -258,7 +266,9 @@ class World:
         name = order.agent.address
         if name not in self._habits:
             self._habits[name] = draw_habits(Random(f"{self.seed}:habits:{name}"))
-        plan = draw_plan(self.dice, self._habits[name], order)
+        plan = flooding(self.seed, draw_plan(self.dice, self._habits[name], order), order)
+        for kind in troubles_of(plan):
+            self.faults.count(kind)
         self._acts[order.run.id] = plan.acts
         return replace(plan, acts=())
 

@@ -43,6 +43,8 @@ class Letter:
     asked: int | None = None
     quiet_since: datetime | None = None
     sweeps: bool = False
+    # A run had no room for it, and it may ring once more.
+    left_out: bool = False
     # The run that held it when it went; and whether a good end of that run has answered it meanwhile.
     went_from: int | None = None
     answered: bool = False
@@ -187,6 +189,8 @@ class Inbox:
         if not right or len(shown) != min(len(wanted), MOST_SHOWN):
             what = f"run {event.run} of {agent.name} was shown {shown}, and its inbox held {wanted}"
             yield Violation(rule=SHOWN, what=what, rows=(event,))
+        for id in wanted:
+            self.letters[id].left_out = id not in shown
         for id in shown:
             self.letters[id].held_by = event.run
         execution = self.history.execution(event.run)
@@ -250,21 +254,26 @@ class Inbox:
         letter = self.letters.get(row.wake.item or 0)
         if letter is None:
             return
+        rung = letter.not_before is None or letter.not_before <= event.at
         if event.wake not in self._known:
             # One that only joins another costs nothing.
-            again = letter.asked is not None and not self._swept(letter, event.at)
+            again = letter.asked is not None and not letter.left_out and not self._swept(letter, event.at)
             left = row.wake.requested_at in self.history.witness.left
             if again and not left and isinstance(verdict, dict) and not self._late(letter, row.wake, verdict):
                 what = f"item {letter.row.id} asked for wake {letter.asked}, and asks for {event.wake} as well"
                 yield Violation(rule=RINGS, what=what, rows=(event, letter.row))
-            letter.asked = event.wake
+            letter.asked, letter.left_out = event.wake, False
             self._quiet(letter, event.at)
-        elif letter.asked is None and isinstance(verdict, dict) and verdict["kind"] == "defer":
+        elif letter.asked is None and isinstance(verdict, dict) and verdict["kind"] == "defer" and rung:
             # It still waits for an earlier generation, and so for this one.
             letter.asked = event.wake
         self._known.add(event.wake)
-        if isinstance(verdict, dict) and verdict["kind"] == "refuse" and verdict.get("guard") != "moot":
-            self._quiet(letter, event.at)
+        if isinstance(verdict, dict) and verdict["kind"] == "refuse":
+            if verdict.get("guard") != "moot":
+                self._quiet(letter, event.at)
+            elif row.wake.requested_at > event.at:
+                # By a clock that is behind it has not rung yet, and will.
+                letter.asked = None
 
     def _quiet(self, letter: Letter, now: datetime) -> None:
         """Where no timer shows the inbox, a sweep rings again half an hour later."""
@@ -337,6 +346,9 @@ class Inbox:
             late = max(letter.not_before or letter.born, letter.born) + SWEEP < self.history.now
             if late:
                 yield Violation(rule="whatever rings is shown in the end", what="nobody asked", rows=(letter,))
+        elif letter.left_out and row.run is not None and self.history.runs[row.run].ended_at is None:
+            # A run that had no room for it is under way, and it rings when that has ended.
+            return
         elif row.state == "admitted" or (row.state == "refused" and row.guard == "moot"):
             what = f"its wake {row.wake.id} is {row.state} ({row.guard}), and it was never shown"
             yield Violation(rule="whatever rings is shown in the end", what=what, rows=(letter, row))
