@@ -175,7 +175,8 @@ class History:
         number = max(self._gaps_until, 0) + 1
         if self.first[0] > number:
             missing = f"event {number}" if self.first[0] == number + 1 else f"events {number} to {self.first[0] - 1}"
-            self.findings.add(EVENTS, missing, "all from the first on: nothing here is old enough to be swept", f"no {missing}")
+            expected = "all from the first on: nothing here is old enough to be swept"
+            self.findings.add(EVENTS, missing, expected, f"no {missing}")
 
     def _newest(self) -> None:
         newest = self.newest
