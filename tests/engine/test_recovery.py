@@ -163,6 +163,8 @@ async def test_it_may_die_on_either_side_of_an_execution(stage, around, which):
     await settled(stage)
     voided = [run for run in stage.store.runs(limit=1000) if run.state == "void"]
     assert len(voided) == (around == "before")
+    # A guardian of it that is still on its way finds that it must not execute.
+    assert {run.id for run in voided} <= stage.carrier.runner.vetoed
 
 
 @lived
