@@ -53,6 +53,15 @@ class RecoveryContract(StoreCase):
         told = self.store.events(agent="moss")[-1]
         assert (told.kind, told.run) == (EventKind.started, order.run.id)
 
+    def test_what_is_admitted_and_not_claimed_asks_for_somebody_until_it_is(self) -> None:
+        self.declare("moss")
+        assert not self.store.due(NOW).unclaimed
+        self.decide(operator("moss"))
+        due = self.store.due(NOW + SECOND)
+        assert (due.wakes, due.unclaimed, due.next_at) == ((), True, NOW + 5 * SECOND)
+        self.claim(NOW + SECOND)
+        assert not self.store.due(NOW + SECOND).unclaimed
+
     def test_a_run_is_claimed_once(self) -> None:
         self.declare("moss")
         self.decide(operator("moss"))
