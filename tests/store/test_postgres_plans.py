@@ -24,8 +24,7 @@ from wakeful.testing.contracts.store_case import LEASE, NOW
 
 QUERIES = postgres_queries()
 AGENTS = 200
-# Both are longer than what one sweep of the past looks at.
-SIZES = {"small": 600, "full": 20_000}
+SIZES = {"small": 600, "full": 20_000}  # Both are longer than what one sweep of the past looks at.
 GROWING = {"wake", "run", "item", "event", "run_item", "attempt", "output", "total", "declaration"}
 HOT = {
     "deciding": ["facts", "agent_row", "candidates", "role_candidates", "waiting_like", "waiting_wake", "lineage"],
