@@ -26,6 +26,7 @@ class EventKind(StrEnum):
     task_taken = "task_taken"
     task_ended = "task_ended"
     task_changed = "task_changed"
+    passed_over = "passed_over"
     marked_read = "marked_read"
     snoozed = "snoozed"
     outage = "outage"

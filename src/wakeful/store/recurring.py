@@ -4,6 +4,7 @@ Laws:
 - Each instant gives at most one task, whoever looks and however often: its key names the schedule and the instant.
 - Each recurs by itself: one that cannot is told of and goes on with its next instant, and the others have theirs.
 - Missed instants give one task together, and the next instant is always ahead of now.
+- An instant that is passed over, because an earlier task is still open, is told by an event.
 - A schedule that is declared as it was keeps its next instant; a changed one gets its own.
 """
 
@@ -14,8 +15,9 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-from wakeful.core.codec import decode
+from wakeful.core.codec import decode, write_time
 from wakeful.core.errors import Busy, Unknown, WakefulError
+from wakeful.core.events import EventKind
 from wakeful.core.items import State
 from wakeful.core.recurrences import Overlap, Recurrence
 from wakeful.store.protocol import Recorded
@@ -40,6 +42,8 @@ class Recurring(Recording):
             self.session.one("open_of_source", source=declared.source) if declared.overlap is Overlap.skip else None
         )
         if before is not None:
+            told = {"source": declared.source, "instant": write_time(at), "overlap": declared.overlap.value}
+            self.event(EventKind.passed_over, now, agent=declared.agent, item=before["id"], fields=told)
             if before["state"] == State.blocked:
                 # It ends by nobody's doing but a person's, and the schedule is silent until then.
                 log.warning("%s does not recur at %s: task %d of it is blocked", declared.name, at, before["id"])

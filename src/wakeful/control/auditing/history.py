@@ -33,7 +33,7 @@ _KNOWN = frozenset(
     {
         *("booted", "declared", "removed", "set", "paused", "resumed", "asked", "decided", "started", "stopped"),
         *("voided", "ended", "task_ended", "task_changed", "marked_read", "snoozed", "outage", "restored", "gone"),
-        *("task_taken", "returned", "acted", "denied", "tainted", "step_saved"),
+        *("task_taken", "returned", "acted", "denied", "tainted", "step_saved", "passed_over"),
     }
 )
 
@@ -324,6 +324,10 @@ class History:
 
     def _tainted(self, event: Row, told: Row) -> None:
         self._note(event, told, "operation")
+
+    def _passed_over(self, event: Row, told: Row) -> None:
+        """An instant of a schedule that gave no task; its next one is the recurrence's own row."""
+        self._note(event, told, "source", "instant")
 
     def _step_saved(self, event: Row, told: Row) -> None:
         self.tales.step_saved(event, told)

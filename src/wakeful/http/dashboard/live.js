@@ -171,7 +171,7 @@ async function standing(cut) {
 const FLEETWIDE = new Set(["booted", "declared", "removed", "paused", "resumed", "set"]);
 
 // What changes nothing that is told of the fleet as a whole.
-const OF_ONE = new Set(["asked", "marked_read", "snoozed", "step_saved", "acted", "denied", "tainted"]);
+const OF_ONE = new Set(["asked", "marked_read", "snoozed", "step_saved", "passed_over", "acted", "denied", "tainted"]);
 
 function take(event) {
   if (event.id !== null) last = event.id;

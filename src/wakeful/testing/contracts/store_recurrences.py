@@ -90,7 +90,10 @@ class RecurrencesContract(StoreCase):
         assert self.recur(NOW + 2 * HOUR) == []
         assert self.next() == {"sweeping": NOW + 3 * HOUR}
         self.finish(NOW + 2 * HOUR)
-        # What was passed over is not made up for.
+        # What was passed over is told, and not made up for.
+        assert [(told.item, told.fields) for told in self.store.events(kinds=("passed_over",))] == [
+            (1, {"source": "schedule:sweeping", "instant": "2026-03-02T14:00:00.000000Z", "overlap": "skip"})
+        ]
         assert self.recur(NOW + 2 * HOUR + MINUTE) == []
         assert len(self.recur(NOW + 3 * HOUR)) == 1
 
