@@ -54,6 +54,13 @@ def ignores_signals() -> None:
     for_ever()
 
 
+def stops_its_guardian() -> None:
+    """Who guards it keeps no time any more."""
+    os.kill(os.getppid(), signal.SIGSTOP)
+    tell("here")
+    for_ever()
+
+
 def daemons(count: str, then: str) -> None:
     """Double-forked, in sessions of their own, without any environment; the first keeps our stdout and stderr."""
     marker, witness, run = (os.environ[name] for name in ("WAKEFUL_YARD", "WITNESS", "RUN"))
@@ -203,7 +210,7 @@ def _target(name: str) -> str:
 
 BY_NAME = (
     *(ignores_signals, daemons, daemon, bomb, floods, says, closes_its_streams, zombies, eats, dies),
-    *(fills_a_large_pipe, shows_itself),
+    *(fills_a_large_pipe, shows_itself, stops_its_guardian),
 )
 
 if __name__ == "__main__":

@@ -132,6 +132,7 @@ DEEDS = {
     "secret error": lambda: sys.exit(os.environ["PASSWORD"]),
     "wait and kill worker": lambda: until_enough() or os.kill(os.getppid(), signal.SIGKILL) or signal.pause(),
     "kill worker": lambda: os.kill(os.getppid(), signal.SIGKILL) or signal.pause(),
+    "stop worker": lambda: os.kill(os.getppid(), signal.SIGSTOP) or _hang(),
     "spent": lambda: Result(summary="cheap", value={"pages": 2}, tokens=1_200, usd=0.04),
     "quota": lambda: Result(error="used up", error_class="quota"),
     "declared no work": lambda: Result(outcome="no_work"),

@@ -303,6 +303,12 @@ async def test_a_task_that_hangs_in_c_and_ignores_a_polite_end_is_killed_after_t
 
 
 @real
+async def test_a_handler_that_stops_its_own_worker_is_ended_at_its_limit_all_the_same(yard):
+    _, heard = await carried_out(yard, "stop worker", "text", wall_clock=GRACE)
+    assert (heard[1].ending.timed_out, read_outcome(heard[2].ending)) == (True, DONE)
+
+
+@real
 async def test_a_task_that_runs_out_of_memory_is_told_so_and_the_next_goes_on(yard):
     _, heard = await carried_out(yard, "memory", "text", memory=512 * 1024 * 1024)
     assert heard[1].ending.out_of_memory
@@ -324,9 +330,10 @@ async def test_a_daemon_that_a_task_leaves_behind_is_ended(yard):
     await yard.until(lambda: not Path(f"/proc/{daemon}").exists(), "the end of the daemon")
 
 
+@pytest.mark.parametrize("first", ["hang", "stop worker"])
 @real
-async def test_one_task_can_be_ended_and_the_others_go_on(yard):
-    held = await runner_of(yard).start(a_shift(yard, ["hang", "text", "text"]))
+async def test_one_task_can_be_ended_and_the_others_go_on(yard, first):
+    held = await runner_of(yard).start(a_shift(yard, [first, "text", "text"]))
     await yard.until((yard.folder / "witness").exists, "the first task")
     await held.end("a cancel", task=3)
     await held.end("a cancel", task=1)

@@ -95,6 +95,24 @@ async def test_an_agent_that_ignores_every_polite_signal_is_dead_after_the_grace
 
 
 @real
+async def test_an_agent_that_stops_its_guardian_is_dead_after_its_wall_clock(yard):
+    assignment = agent(yard, agents.stops_its_guardian, wall_clock=SOON)
+    started = time.monotonic()
+    ending = await (await yard.runner.start(assignment)).wait()
+    assert (ending.timed_out, read_outcome(ending)) == (True, Outcome.killed)
+    assert time.monotonic() - started <= (SOON + assignment.grace).total_seconds() + SLACK
+
+
+@real
+async def test_an_agent_that_stops_its_guardian_is_ended_when_that_is_asked_for(yard):
+    assignment = agent(yard, agents.stops_its_guardian)
+    held = await yard.runner.start(assignment)
+    await yard.until(lambda: yard.said(assignment) == ["here"], "the agent")
+    await held.end("a cancel")
+    assert (await held.wait()).by == "a cancel"
+
+
+@real
 async def test_daemons_without_environment_do_not_outlive_an_agent_that_has_exited(yard):
     assignment = agent(yard, agents.daemons, 5, "exits")
     started = time.monotonic()

@@ -190,6 +190,7 @@ class FunctionRunner:
                 output_limit=shift.output_limit,
                 processes=shift.processes,
                 memory=shift.memory,
+                keeps_time=True,
             )
         )
         hired = Hired(worker, held, self._link, self._import_limit)

@@ -270,13 +270,16 @@ class Guardian:
         """Bury the dead. As the sub-reaper we inherit every orphan: without children there is no descendant."""
         while True:
             try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
                 self.gone = True
                 return
             if pid == 0:
                 break
-            if pid == self.agent:
+            if os.WIFSTOPPED(status):
+                if pid == self.agent and self.order.get("keeps_time"):
+                    os.kill(pid, signal.SIGCONT)
+            elif pid == self.agent:
                 self.status, self.usage = status, usage
                 self.step("exited")
         if self.status is not None and self.kill_at is None:

@@ -9,6 +9,7 @@ Laws:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -37,6 +38,8 @@ NO_BATCHES: tuple[list[TaskEnd], ...] = ()
 _TRIES = 3
 # Starts that are under way at once: the rest waits here, not in the nursery's queue.
 _AT_ONCE = 16
+# So long after its wall clock, in seconds, a guardian that has not ended its run is taken for stopped.
+_ROUSED = 1.0
 
 
 class HeldRun:
@@ -101,11 +104,21 @@ class HeldRun:
     async def end(self, by: str, *, at_once: bool = False, task: int | None = None) -> None:
         """The one task that it may be about is all of it."""
         write_whole(str(self.folder / STOP), {"by": by, "at_once": at_once})
+        self._signal(signal.SIGTERM)
+        self.rouse()
+
+    def rouse(self) -> None:
+        """Its guardian may have been stopped by what it guards: then it keeps no time and obeys nobody."""
+        self._signal(signal.SIGCONT)
+
+    def rouse_after(self, seconds: float) -> None:
+        timer = self._loop.call_later(seconds, self.rouse)
+        self.ended.add_done_callback(lambda _: timer.cancel())
+
+    def _signal(self, number: signal.Signals) -> None:
         if self._handle is not None:
-            try:
-                signal.pidfd_send_signal(self._handle, signal.SIGTERM)
-            except ProcessLookupError:
-                return
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
 
     def extend(self, until: float) -> None:
         if not self.ended.done():
@@ -148,7 +161,9 @@ class ProcessRunner:
                 await asyncio.to_thread(line.close)
                 if attempt == _TRIES:
                     raise
-        return self._hold(HeldRun(assignment.run, assignment.folder, handle))
+        held = self._hold(HeldRun(assignment.run, assignment.folder, handle))
+        held.rouse_after(assignment.wall_clock.total_seconds() + _ROUSED)
+        return held
 
     def _nursery(self) -> NurseryLine:
         if self._line is not None and not self._line.alive:
@@ -175,7 +190,9 @@ class ProcessRunner:
 
     async def adopt(self, run: int, folder: Path) -> HeldRun:
         who = identify(folder)
-        return self._hold(HeldRun(run, folder, who.handle() if who is not None else None))
+        held = self._hold(HeldRun(run, folder, who.handle() if who is not None else None))
+        held.rouse()
+        return held
 
     def veto(self, folder: Path) -> bool:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -219,5 +236,6 @@ def _write_folder(assignment: Assignment) -> bytes:
         "output_limit": assignment.output_limit,
         "processes": assignment.processes,
         "memory": assignment.memory,
+        "keeps_time": assignment.keeps_time,
     }
     return json.dumps(order).encode()

@@ -65,6 +65,8 @@ class Assignment:
     output_limit: int = 5 * 1024 * 1024
     processes: int = 512
     memory: int | None = None
+    # Whether it keeps the time of others: when one of them stops it (SIGSTOP), it is made to go on.
+    keeps_time: bool = False
 
 
 class Found(StrEnum):
