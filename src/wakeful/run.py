@@ -39,6 +39,7 @@ UNSAID: Mapping[str, Any] = {
     "type": "info",
     "priority": "normal",
     "key": None,
+    "causal_key": None,
     "body": "",
     "unanswered": 0,
     "role": None,
@@ -138,6 +139,7 @@ class Task:
     tags: tuple[str, ...] = ()
     # How long one attempt may take, in seconds; None is the agent's own limit.
     timeout: float | None = None
+    causal_key: str | None = None
 
     @property
     def description(self) -> str:
@@ -393,4 +395,5 @@ def _task(item: Mapping[str, Any]) -> Task:
         payload=_read(item)["payload"] if "payload" in item or UNREAD in item else _payload(item.get("body") or ""),
         tags=tuple(item.get("tags") or ()),
         timeout=item.get("timeout"),
+        causal_key=item.get("causal_key"),
     )

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.control.desk import DONE, FAILED, SECOND, an_agent, caller_of
-from wakeful.control.task_rows import message_id
 from wakeful.core.errors import Forbidden, Mistake, Unknown
 from wakeful.core.items import Kind, NewItem
 from wakeful.core.runs import Ending
+from wakeful.core.tasks import message_id
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from wakeful.core.lifecycle import Lifecycle, Position, State
 from wakeful.core.orders import Order
 from wakeful.core.standing import Standing
 from wakeful.core.wakes import Cause, Subject
-from wakeful.runners.briefing import LONGEST_FENCE, write_briefing
+from wakeful.run import Run
+from wakeful.runners.briefing import LONGEST_FENCE, briefing_data, write_briefing
 
 DAY = Lifecycle("write", (State("write", repeat=3, next="check"), State("check", next="write")))
 
@@ -248,6 +249,17 @@ def test_a_task_in_the_json_has_its_attempt_and_what_failed_before():
     (found,) = data(an_order(Subject.task, tasks=(task,)))["tasks"]
     assert found["title"] == "weigh" and "subject" not in found
     assert (found["role"], found["attempt"], found["error"]) == ("porter", {"number": 2, "of": 6}, "no scales")
+
+
+@pytest.mark.parametrize("unread", [False, True])
+def test_a_task_is_told_by_the_names_that_its_row_has_its_own_key_and_the_causal_one(unread):
+    keyed = {"sender": "rana", "dedupe": "rana:message-3", "key": "document-7"}
+    task = an_item(9, kind=Kind.task, origin=Origin.operator, **keyed)
+    (found,) = briefing_data(an_order(Subject.task, tasks=(task,)), None, unread=unread)["tasks"]
+    assert (found["key"], found["causal_key"]) == ("message-3", "document-7")
+    run = Run.for_test(found)
+    assert (run.task.key, run.task.causal_key) == ("message-3", "document-7")
+    assert '- key: "message-3"\n- causal key: "document-7"\n' in told(an_order(Subject.task, tasks=(task,)))
 
 
 def test_nothing_is_cut_however_long_it_is():

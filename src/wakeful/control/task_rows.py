@@ -13,8 +13,8 @@ from typing import Any
 from wakeful.control.rows import Row, time_or_none
 from wakeful.core.codec import write_time
 from wakeful.core.durations import format_duration
-from wakeful.core.items import Item, NewItem, Origin, State
-from wakeful.core.tasks import own_key
+from wakeful.core.items import Item, NewItem, State
+from wakeful.core.tasks import message_id
 from wakeful.store.protocol import Attempt, Store
 
 
@@ -96,14 +96,6 @@ def _task_row(item: Item, attempts: Sequence[Row]) -> Row:
         "source": item.source,
         "closed_at": time_or_none(item.closed_at),
     }
-
-
-def message_id(item: Item | NewItem) -> str | None:
-    """The key that its sender gave it; of what a schedule adds, the whole key, by which it is found."""
-    if item.dedupe is None or item.sender == item.source:
-        return item.dedupe
-    # Of a run it is kept under its address or role, which have no colon.
-    return item.dedupe.partition(":")[2] if item.origin is Origin.agent else own_key(item.sender, item.dedupe)
 
 
 def _payload(item: Item | NewItem) -> Any:

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from wakeful.core.durations import read_duration
 from wakeful.core.errors import Mistake, Unknown
-from wakeful.core.items import Kind, NewItem, Origin, Past, Priority, State, read_priority
+from wakeful.core.items import Item, Kind, NewItem, Origin, Past, Priority, State, read_priority
 from wakeful.core.moments import read_instant, read_moment
 from wakeful.core.names import read_name
 from wakeful.core.wording import nearest, quoted, readable
@@ -113,6 +113,14 @@ def own_key(sender: str | None, dedupe: str | None) -> str | None:
     """The key as its sender wrote it; None where it has none that a person gave it."""
     prefix = f"{sender}:"
     return dedupe.removeprefix(prefix) if dedupe is not None and dedupe.startswith(prefix) else None
+
+
+def message_id(item: Item | NewItem) -> str | None:
+    """The key that its sender gave it; of what a schedule adds, the whole key, by which it is found."""
+    if item.dedupe is None or item.sender == item.source:
+        return item.dedupe
+    # Of a run it is kept under its address or role, which have no colon.
+    return item.dedupe.partition(":")[2] if item.origin is Origin.agent else own_key(item.sender, item.dedupe)
 
 
 @overload

@@ -13,6 +13,7 @@ from wakeful.core.codec import write_time
 from wakeful.core.items import Item, MessageType, Origin, Priority
 from wakeful.core.orders import Order
 from wakeful.core.settlement import INBOX_RETRIES
+from wakeful.core.tasks import message_id
 from wakeful.core.wakes import Subject
 from wakeful.run import UNREAD
 
@@ -49,7 +50,7 @@ def in_short(order: Order) -> list[dict[str, Any]]:
 
 
 def _plain(task: Item) -> bool:
-    said = task.sender or task.body or task.key or task.source or task.tags or task.error or task.timeout
+    said = task.sender or task.body or task.key or task.dedupe or task.source or task.tags or task.error or task.timeout
     usual = task.origin is Origin.external and task.priority is Priority.normal and task.type is MessageType.info
     return usual and not said
 
@@ -62,7 +63,8 @@ def _more(task: Item) -> dict[str, Any]:
         "source": task.source,
         "type": task.type,
         "priority": task.priority,
-        "key": task.key,
+        "key": message_id(task),
+        "causal_key": task.key,
         "body": task.body,
         "tags": task.tags,
         "timeout": None if task.timeout is None else task.timeout.total_seconds(),

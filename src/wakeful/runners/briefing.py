@@ -20,6 +20,7 @@ from wakeful.core.codec import write_time
 from wakeful.core.items import Item, Origin
 from wakeful.core.lifecycle import SINGLE
 from wakeful.core.orders import Order
+from wakeful.core.tasks import message_id
 from wakeful.core.wakes import Subject
 from wakeful.runners.brevity import TRUST as TRUST
 from wakeful.runners.brevity import attempts, in_short
@@ -115,7 +116,7 @@ def _fence(order: Order, definition: str | None, told: str) -> str:
         written += [order.wake.reason, order.wake.sender]
     for item in (*order.items, *order.tasks):
         written += [item.subject, item.body, item.payload, item.sender, item.source, item.key, item.error]
-        written.append(_metadata_line(item))
+        written += [item.dedupe, _metadata_line(item)]
     longest = max((_longest_row(text) for text in written if text), default=0)
     return "~" * min(max(SHORTEST_FENCE, longest + 1), LONGEST_FENCE)
 
@@ -197,6 +198,7 @@ def _about_inbox(order: Order, fence: str) -> Iterator[str]:
     for item in order.items:
         facts = [
             *_facts(item),
+            ("key", _quoted(item.key) if item.key else None),
             ("type", item.type.value),
             ("subject", _quoted(item.subject) if item.subject else None),
             ("metadata", _metadata_line(item)),
@@ -241,8 +243,11 @@ def wakes_left(order: Order) -> int:
 
 def _about_task(order: Order, task: Item, fence: str) -> str:
     attempt, most = attempts(order, task)
+    key = message_id(task)
     facts = [
         *_facts(task),
+        ("key", _quoted(key) if key else None),
+        ("causal key", _quoted(task.key) if task.key else None),
         ("tags", _quoted(", ".join(task.tags)) if task.tags else None),
         ("attempt", f"{attempt} of {most}"),
         ("title", _quoted(task.subject)),
@@ -259,7 +264,6 @@ def _facts(item: Item) -> list[tuple[str, str | None]]:
         ("trust", _TRUST_IN_WORDS[item.origin]),
         ("source", _quoted(item.source) if item.source else None),
         ("priority", item.priority.value),
-        ("key", _quoted(item.key) if item.key else None),
         ("created", write_time(item.created_at)),
         ("shown before", f"{item.unanswered} time(s), and not dealt with" if item.unanswered else None),
     ]
@@ -350,7 +354,8 @@ def _task(order: Order, task: Item) -> dict[str, Any]:
         "external_id": task.external_id,
         "type": task.type,
         "priority": task.priority,
-        "key": task.key,
+        "key": message_id(task),
+        "causal_key": task.key,
         "body": task.body,
         "unanswered": task.unanswered,
         "created_at": write_time(task.created_at),
