@@ -14,7 +14,7 @@ from tests.runners.test_process_behaviours import agent, still_there
 from wakeful.core.runs import Outcome, read_outcome
 from wakeful.runners.process import ProcessRunner
 from wakeful.runners.processes import boot_id, start_time
-from wakeful.runners.protocol import EXIT, STARTED, Found
+from wakeful.runners.protocol import EXIT, STARTED, STDERR, STDOUT, Found
 from wakeful.testing.contracts.runner_case import real
 
 UNTIL_ENOUGH = ["/bin/sh", "-c", 'echo "$RUN here" >> "$WITNESS"; while [ ! -e enough ]; do sleep 0.02; done; exit 4']
@@ -69,6 +69,17 @@ async def test_the_wall_clock_goes_on_without_a_caller(yard):
     await yard.until((assignment.folder / EXIT).exists, "the exit record", limit=ORPHANS_GONE)
     held = await yard.runner.adopt(assignment.run, assignment.folder)
     assert (await held.wait()).timed_out
+
+
+@real
+async def test_what_a_run_printed_is_kept_although_its_guardian_was_killed(yard):
+    assignment = yard.assign(["/bin/sh", "-c", 'echo half; echo "not yet" >&2; exec sleep 60'])
+    held = await yard.runner.start(assignment)
+    for name in (STDOUT, STDERR):
+        await yard.until(lambda name=name: (assignment.folder / name).stat().st_size > 0, "what it prints")
+    os.kill(yard.guardian(assignment).pid, signal.SIGKILL)
+    ending = await held.wait()
+    assert (ending.lost, ending.printed) == (True, "half\nnot yet\n")
 
 
 @real

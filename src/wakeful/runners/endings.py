@@ -41,7 +41,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
 def read_ending(folder: Path) -> Ending:
     record = read_record(folder)
     if record is None or record.get("lost"):
-        return LOST
+        return read_lost(folder)
     output = _text(folder / STDOUT, MOST_OUTPUT)
     result = combine(_result(folder), read_output(output))
     if record.get("error"):
@@ -63,6 +63,11 @@ def read_ending(folder: Path) -> Ending:
         result=result,
         elapsed=timedelta(seconds=float(record.get("elapsed") or 0)),
     )
+
+
+def read_lost(folder: Path) -> Ending:
+    """Nobody was left to say how it ended: what it printed until then is all there is of it."""
+    return replace(LOST, printed=_printed(_text(folder / STDOUT, MOST_OUTPUT), folder))
 
 
 def _printed(output: str, folder: Path) -> str:

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from wakeful.core.runs import Ending, TaskEnd
-from wakeful.runners.endings import LOST, read_ending, read_record
+from wakeful.runners.endings import read_ending, read_record
 from wakeful.runners.lease import extend
 from wakeful.runners.lease import veto as create_veto
 from wakeful.runners.leavings import Identity, end_leavings, identify
@@ -137,7 +137,7 @@ def conclude(folder: Path, who: Identity | None) -> Ending:
         return VETOED
     if read_record(folder) is None:
         end_leavings(folder, who)
-    return read_ending(folder) if read_record(folder) is not None else LOST
+    return read_ending(folder)
 
 
 class ProcessRunner:

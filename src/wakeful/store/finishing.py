@@ -315,8 +315,12 @@ def _fate(part: _Part, now: datetime) -> TaskFate:
 
 
 def _began(part: _Part, now: int) -> int:
-    """The task itself, not the shift in which it was."""
-    took = part.end.ending.elapsed
+    """The task itself, not the shift in which it was; of what was lost with its guardian only the start is known, and
+    stays as it was recorded."""
+    ending = part.end.ending
+    if ending.lost or ending.orphaned:
+        return 0
+    took = ending.elapsed
     return now - (took.days * 86_400 + took.seconds) * 1_000_000 - took.microseconds
 
 

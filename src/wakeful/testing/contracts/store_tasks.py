@@ -116,6 +116,14 @@ class TasksContract(StoreCase):
         assert len({attempt.run for attempt in history}) == 6
         assert [wake for wake in self.due(now + 9 * HOUR) if wake.task] == []
 
+    @pytest.mark.parametrize("ending", [LOST, Ending(orphaned=True)])
+    def test_an_attempt_that_was_lost_began_when_its_run_did(self, ending: Ending) -> None:
+        self.declare("moss")
+        task = self.task("moss")
+        self.end(self.take(), ending, NOW + MINUTE)
+        (attempt,) = self.store.attempts(task)
+        assert (attempt.started_at, attempt.ended_at) == (NOW, NOW + MINUTE)
+
     def test_a_task_without_retries_is_dead_after_its_first_failure(self) -> None:
         self.declare("moss")
         task = self.task("moss", max_retries=0)
