@@ -147,8 +147,12 @@ def refuse_circles(items: Sequence[NewItem]) -> None:
             before[item.key] = number
     circle = _circle(needs)
     if circle:
-        names = " -> ".join(items[number].dedupe or items[number].subject for number in circle)
+        names = " -> ".join(_spoken(items[number]) for number in circle)
         raise Mistake(f"tasks depend on each other in a circle: {names}", "take one of these dependencies out")
+
+
+def _spoken(item: NewItem) -> str:
+    return item.subject if item.dedupe is None else spoken_key(item.dedupe, item.sender)
 
 
 def _circle(needs: Sequence[Sequence[int]]) -> list[int]:
