@@ -118,11 +118,12 @@ class _Desk:
 
     def declare(self) -> None:
         tidy = Recurrence(name="tidy", title="tidy up", schedule=parse_schedule("30 4 * * *"), agent=self.first)
+        often = replace(tidy, name="sweep", schedule=parse_schedule("* * * * *"))
         live = replace(self.fleet.agents[0], one_offs=(self.now + DAY,), roles=("writer", "editor"))
         plain = [Agent(name=name, address=name, runner=Runner.process, target="true") for name in PLAIN]
         agents = (live, *self.fleet.agents[1:], *plain)
         spare = replace(live, name="spare", address="spare", one_offs=())
-        roomy = replace(self.fleet, sessions=9, workers=9, recurrences=(tidy,))
+        roomy = replace(self.fleet, sessions=9, workers=9, recurrences=(tidy, often))
         for known in ((*agents, spare), agents):
             self.store.declare(replace(roomy, agents=known), self.at(), boot=True)
         self.store.set(self.first, {"wakes_per_day": 9}, "operator", self.at())
@@ -160,6 +161,8 @@ class _Desk:
         again = self.task()
         for change in ("fail", "retry"):
             self.store.change_task(again, change, "operator", self.at())
+        for _ in range(2):  # one instant gives a task, the next is passed over
+            self.store.recur(self.at(timedelta(minutes=1)))
 
     def wakes(self) -> None:
         for _ in range(2):
