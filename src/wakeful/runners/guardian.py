@@ -25,7 +25,7 @@ from wakeful.runners.capture import Capture, redact_file
 from wakeful.runners.kernel import Alarm, be_called, die_with_parent, inherit_orphans
 from wakeful.runners.lease import FENCING, Lease, veto
 from wakeful.runners.meter import Meter
-from wakeful.runners.processes import boot_id, descendants, is_zombie, signal_all, start_time
+from wakeful.runners.processes import boot_id, descendants, is_zombie, not_executed, signal_all, start_time
 from wakeful.runners.redaction import Redactor
 from wakeful.runners.tally import Tally
 from wakeful.runners.whole import create_whole, now, write_at_last
@@ -78,15 +78,9 @@ def become_agent(cage: Cage, go: int, out: int, err: int, fail: int) -> None:
             return
         os.execvpe(what["command"][0], what["command"], what["environment"])
     except BaseException as error:
-        os.write(fail, _cannot(what["command"][0], error).encode()[:4000])
+        os.write(fail, not_executed(what["command"][0], error).encode()[:4000])
     finally:
         os._exit(127)
-
-
-def _cannot(name: str, error: BaseException) -> str:
-    if "/" not in name and isinstance(error, FileNotFoundError) and os.fsdecode(error.filename).endswith(f"/{name}"):
-        return f"cannot execute {name}: it is in no folder of PATH (./{name} would be the one in its WORKDIR)"
-    return f"cannot execute {name}: {error}"
 
 
 class Guardian:

@@ -90,3 +90,10 @@ def signal_all(pids: list[int], number: int) -> None:
             os.kill(pid, number)
         except OSError:
             continue
+
+
+def not_executed(name: str, error: BaseException) -> str:
+    """Why, in words that do not name the last of many folders where it was looked for."""
+    if "/" not in name and isinstance(error, FileNotFoundError) and os.fsdecode(error.filename).endswith(f"/{name}"):
+        return f"cannot execute {name}: it is in no folder of PATH (./{name} would be the one in its WORKDIR)"
+    return f"cannot execute {name}: {error}"
