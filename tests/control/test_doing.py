@@ -95,11 +95,26 @@ def test_a_pause_is_told_with_its_owner_its_reason_and_its_end_and_with_the_run_
     desk.begin("wren")
     desk.ask("pause_agent", agent="wren", reason="lunch\n  and\ta walk", duration="1h")
     until = {"at": at(NOON + HOUR)}
-    running = [" (running ", {"for": at(NOON)}, " of 15m)"]
-    assert doing(desk) == ["paused by operator: lunch and a walk, until ", until, *running]
-    desk.ask("pause", reason="x" * 1_000)
+    then = " of 15m, then paused by operator: lunch and a walk, until "
+    assert doing(desk) == ["running ", {"for": at(NOON)}, then, until]
+    desk.ask("pause_agent", agent="moss", reason="x" * 1_000)
     (told,) = doing(desk, "moss")
     assert told.startswith("paused by operator: xxx") and len(told) < 250 and told.endswith("…")
+
+
+def test_of_several_pauses_the_one_that_holds_longest_is_told_and_that_of_the_fleet_without_its_reason(desk):
+    desk.declare("wren", "moss", "fern")
+    desk.ask("pause_agent", agent="wren", reason="lunch", duration="2h")
+    desk.ask("pause_agent", agent="moss", reason="a walk", duration="10m")
+    desk.ask("pause", reason="a new prompt for everybody", duration="1h")
+    fleet = ["paused with the fleet, until ", {"at": at(NOON + HOUR)}]
+    assert doing(desk, "fern") == doing(desk, "moss") == fleet
+    assert doing(desk) == ["paused by operator: lunch, until ", {"at": at(NOON + 2 * HOUR)}]
+    paused = {row["name"]: row["paused"]["until"] for row in desk.ask("agents")["items"]}
+    assert paused == {"wren": at(NOON + 2 * HOUR), "moss": at(NOON + HOUR), "fern": at(NOON + HOUR)}
+    desk.ask("resume")
+    desk.ask("pause", reason="for good")
+    assert doing(desk) == ["paused with the fleet"]
 
 
 def test_who_waits_is_told_with_what_holds_it(desk):

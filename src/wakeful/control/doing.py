@@ -19,7 +19,7 @@ from wakeful.core.cadence import backoff
 from wakeful.core.codec import write_time
 from wakeful.core.durations import lasting
 from wakeful.core.standing import Standing
-from wakeful.core.wakes import Pause
+from wakeful.core.wakes import FLEET, Pause
 from wakeful.store.protocol import AgentRow, WakeRow
 
 Part = str | dict[str, str]
@@ -38,7 +38,8 @@ def doing(row: AgentRow, beat: Ahead | None, now: datetime, node: str | None = N
         streak = row.standing.failure_streak
         return [f"quarantined after {_failures(streak)}" if streak else "quarantined", *_also(row, node)]
     if state == "paused":
-        return [*_paused(held_by(row, now)[0]), *_also(row, node)]
+        told = _paused(held_by(row, now)[0])
+        return told if row.run is None else _joined([*_running(row, node), ", then ", *told])
     if state == "running":
         return _running(row, node)
     if state == "waiting":
@@ -47,7 +48,9 @@ def doing(row: AgentRow, beat: Ahead | None, now: datetime, node: str | None = N
 
 
 def _paused(pause: Pause) -> list[Part]:
-    told = f"paused by {_short(pause.owner)}" + (f": {_short(pause.reason)}" if pause.reason else "")
+    """Who paused the whole fleet, and why, is told once, of the fleet."""
+    said = f"paused by {_short(pause.owner)}" + (f": {_short(pause.reason)}" if pause.reason else "")
+    told = "paused with the fleet" if pause.scope == FLEET else said
     return [told] if pause.until is None else [f"{told}, until ", {"at": write_time(pause.until)}]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from wakeful.core.admission import Opinion
@@ -19,7 +19,7 @@ from wakeful.core.forecast import Expected
 from wakeful.core.items import Item, State
 from wakeful.core.lifecycle import SINGLE, Lifecycle, resolve
 from wakeful.core.standing import Spend
-from wakeful.core.wakes import Pause, Verdict, VerdictKind, Wake
+from wakeful.core.wakes import FLEET, Pause, Verdict, VerdictKind, Wake
 from wakeful.store.protocol import AgentRow, NodeRow, RunRow, SourceRow, WakeRow
 
 Row = dict[str, Any]
@@ -27,6 +27,7 @@ Row = dict[str, Any]
 MILLION = 1_000_000
 QUARANTINE = "quarantine"
 CHECK = "check"
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 STATES = ("running", "waiting", "idle", "paused", "quarantined", "disabled")
 
@@ -78,8 +79,9 @@ def agent_state(row: AgentRow, now: datetime) -> str:
 
 
 def held_by(row: AgentRow, now: datetime) -> list[Pause]:
-    """A pause that has run out holds nobody, also before somebody lifts it."""
-    return [pause for pause in row.pauses if pause.until is None or pause.until > now]
+    """What holds longest first. A pause that has run out holds nobody, also before somebody lifts it."""
+    holding = [pause for pause in row.pauses if pause.until is None or pause.until > now]
+    return sorted(holding, key=lambda pause: (pause.until or _NEVER, pause.scope != FLEET), reverse=True)
 
 
 def agent_row(row: AgentRow, now: datetime, sources: Mapping[str, Sequence[SourceRow]]) -> Row:

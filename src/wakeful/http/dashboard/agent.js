@@ -7,7 +7,7 @@ import { get } from "./api.js";
 import { agents } from "./live.js";
 import { Fault, RunLink, to, useAsked } from "./parts.js";
 import { askToPause, resuming } from "./pause.js";
-import { Doing, State } from "./words.js";
+import { Doing, SIGNS } from "./words.js";
 import { path, useNews } from "./agent_parts.js";
 import { Acts } from "./agent_acts.js";
 import { Overview } from "./agent_overview.js";
@@ -48,9 +48,8 @@ function choose(tab, row) {
 function Head({ row }) {
   const held = isHeld(row);
   return html`<header class="agent-head">
-    <div class="agent-name"><h1>${row.name}</h1> <span class="agent-state"><${State} of=${row.state} /></span>
+    <div class="agent-name"><h1>${row.name}</h1> <p class=${`agent-doing is-${row.state}`}><i aria-hidden="true">${SIGNS[row.state]}</i> <bdi><${Doing} parts=${row.doing} /></bdi>${row.run && html` · <${RunLink} id=${row.run} />`}</p>
       ${row.address !== row.name && html`<span class="dim">one of those behind ${row.address}</span>`}</div>
-    <p class="agent-doing"><bdi><${Doing} parts=${row.doing} /></bdi>${row.run && html` · <${RunLink} id=${row.run} />`}</p>
     <div class="agent-tools">
       ${held
         ? html`<button type="button" class="pause is-paused" onClick=${() => resuming(row.name)}>▶ Resume ${row.name}</button>`

@@ -25,6 +25,7 @@ export function Overview({ row }) {
   const tasks = useAsked(name, () => openTasks(row), { each: SLOWLY });
   const senders = useAsked(name, () => sendersOf(name));
   useNews({ name, address: row.address }, () => Promise.all([why, ahead, runs, stuck, tasks, senders].map((asked) => asked.reload())));
+  const before = runs.value && runs.value.items.find((run) => run.outcome);
   return html`
     <section class="sheet agent-first" aria-labelledby="agent-why">
       <h2 id="agent-why">Why is ${name} ${row.state === "running" ? "running" : "not running"}?</h2>
@@ -33,11 +34,11 @@ export function Overview({ row }) {
       ${row.state !== "running" && why.value && !why.value.guard && row.idle_streak > 0 && html`<p>It found nothing to do ${counted(row.idle_streak, "time")} in a row, and waits longer each time.</p>`}
       ${why.value && why.value.last_decision && why.value.last_decision.verdict !== "admit" && html`<p>Last asked: <${Recorded} wake=${why.value.last_decision} />.</p>`}
       ${row.sources.filter((source) => source.outage).map((source) => html`<p key=${`${source.source} ${source.node}`}><${State} of="failed" word="Away:" /> what it hears of by <bdi>${source.source}</bdi> since <${When} at=${source.since} />: <${Said} text=${source.outage} /></p>`)}
-      <p><a href=${to.agent(name, "why")}>Guard by guard, now or then →</a></p>
+      <p class="agent-first-foot">${before && html`<span>Last ran <${When} at=${before.started_at || before.admitted_at} />, <${Asker} run=${before} senders=${senders.value || {}} />: <${State} of=${before.outcome} /></span>`}<a href=${to.agent(name, "why")}>Guard by guard, now or then →</a></p>
     </section>
     <div class="agent-grid">
       ${stuck.value && stuck.value.items.length > 0 && html`<${Stuck} key="stuck" name=${name} asked=${stuck} />`}
-      <${Next} asked=${ahead} />
+      <${Next} asked=${ahead} day=${row.day} />
       <${Today} row=${row} />
       <${Day} day=${row.day} lifecycle=${row.lifecycle} position=${row.position} />
       <${Last} name=${name} runs=${runs} senders=${senders.value || {}} />
@@ -49,13 +50,15 @@ export function Overview({ row }) {
 
 // ---- what comes
 
-function Next({ asked }) {
+function Next({ asked, day }) {
+  const repeats = Object.fromEntries((day || []).map((each) => [each.state, each.repeat]));
+  const times = (beat) => (repeats[beat.state] > 1 ? html` <span class="dim">${beat.hits + 1} of ${repeats[beat.state]}</span>` : "");
   const beats = asked.value ? asked.value.items : [];
   const supposed = [...new Set(beats.map((beat) => beat.assumption).filter(Boolean))];
   return html`<section class="sheet" aria-labelledby="agent-next"><h2 id="agent-next">What happens next</h2>
     ${!asked.value && html`<p class="dim">${asked.problem ? asked.problem.message : "…"}</p>`}
     ${asked.value && beats.length === 0 && html`<p class="dim">No beat is to be expected: it runs when something rings or a task is ready.</p>`}
-    <ol class="agent-ahead">${beats.map((beat, index) => html`<li key=${beat.at} class=${index ? "" : "is-next"}><${Until} at=${beat.at} /> <span><${Kind} kind=${beat.kind} /> <bdi>${beat.state}</bdi>${beat.hits > 0 ? html` <span class="dim">+${beat.hits}</span>` : ""}</span></li>`)}</ol>
+    <ol class="agent-ahead">${beats.map((beat, index) => html`<li key=${beat.at} class=${index ? "" : "is-next"}><${Until} at=${beat.at} /> <span><${Kind} kind=${beat.kind} /> <bdi>${beat.state}</bdi>${times(beat)}</span></li>`)}</ol>
     ${supposed.map((text) => html`<p key=${text} class="dim"><${Said} text=${text} /></p>`)}
   </section>`;
 }
@@ -84,13 +87,15 @@ async function sendersOf(name) {
 
 export const took = (run) => (run.started_at && run.ended_at ? lasting((Date.parse(run.ended_at) - Date.parse(run.started_at)) / 1000) : "");
 
+const Asker = ({ run, senders }) => html`asked by ${senders[run.id] ? html`<${From} name=${senders[run.id]} />` : CAUSES[run.cause]}`;
+
 function Last({ name, runs, senders }) {
   const items = runs.value ? runs.value.items : [];
   return html`<section class="sheet" aria-labelledby="agent-last"><h2 id="agent-last">Last runs</h2>
     ${runs.value && items.length === 0 && html`<p class="dim">It has not run yet.</p>`}
     <ul class="agent-runs-brief">${items.map((run) => html`<li key=${run.id}>
       <span class="nowrap"><${State} of=${run.outcome || "running"} /></span> <span class="nowrap"><${RunLink} id=${run.id} /></span> <span class="nowrap"><${When} at=${run.started_at || run.admitted_at} /></span> <span class="dim nowrap">${run.ended_at ? took(run) : html`for <${When} at=${run.started_at || run.admitted_at} how="for" />`}</span>
-      <span class="dim">asked by ${senders[run.id] ? html`<${From} name=${senders[run.id]} />` : CAUSES[run.cause]}</span>
+      <span class="dim"><${Asker} run=${run} senders=${senders} /></span>
       <bdi class="agent-summary">${run.summary || run.reason}</bdi></li>`)}</ul>
     <p><a href=${to.agent(name, "runs")}>All runs →</a></p></section>`;
 }

@@ -34,7 +34,7 @@ function WhatItDoes({ row, condition }) {
   const running = row.run !== null;
   const [away] = outagesOf(row);
   return html`<a class=${`fleet-link is-${condition.sign}`} href=${running ? to.run(row.run) : to.agent(row.name, "why")} title=${running ? "look at this run" : "why"}
-      ><i aria-hidden="true">${SIGNS[condition.sign]}</i><span><${Doing} parts=${row.doing} />${away && html`<small class="fleet-away">${away.source}: ${away.outage}</small>`}${SAID[condition.name] && html`<small class="fleet-away">${SAID[condition.name]}</small>`}</span></a>${running && row.wall_clock > 0 && html`<${Elapsed} row=${row} />`}`;
+      ><i aria-hidden="true">${SIGNS[condition.sign]}</i><span><${Doing} parts=${row.doing} />${away && html`<small class="fleet-away" title=${`${away.source}: ${away.outage}`}>its source is away</small>`}${SAID[condition.name] && html`<small class="fleet-away">${SAID[condition.name]}</small>`}</span></a>${running && row.wall_clock > 0 && html`<${Elapsed} row=${row} />`}`;
 }
 
 // How much of its time a run has used.
@@ -61,7 +61,11 @@ function Day({ row }) {
 
 const Count = ({ many, noun, href }) => (many ? html`<a href=${href} aria-label=${`${many} ${noun}`}>${many}</a>` : html`<span class="dim" aria-label=${`no ${noun}`}>0</span>`);
 
-const ago = (at, here) => `${roughly((here - time(at)) / 1000)} ago`;
+// After a minute the seconds of what is over say nothing.
+function ago(at, here) {
+  const passed = (here - time(at)) / 1000;
+  return `${passed < 60 || passed > 300 ? roughly(passed) : `${Math.floor(passed / 60)}m`} ago`;
+}
 
 function Last({ last }) {
   if (!last.outcome) return html`<span class="dim">never ran</span>`;

@@ -34,6 +34,8 @@ export function Stale() {
 // ---- what is wrong
 
 const MOST = 4;
+// Its place is told once: most outages name it themselves.
+const blind = ({ source, outage }) => (outage.includes(source.replace(/^\w+\+/, "")) ? outage : `${source}: ${outage}`);
 
 export function Troubles() {
   const told = status.value;
@@ -47,7 +49,7 @@ export function Troubles() {
   else if (told.engine && !told.engine.ready) lines.push(`the engine is not ready: ${told.engine.why_not}`);
   const gone = told.shared ? told.nodes.filter((node) => node.state !== "up" && node.runs) : [];
   some(gone, (node) => `node ${node.name} ${node.state === "left" ? "left" : "is lost, last seen"} ${since(node.seen_at)} ago, with ${counted(node.runs, "run")} open`, "more node");
-  some(told.outages, (outage) => `${outage.agent}: ${outage.source}: ${outage.outage}${outage.since ? `, since ${clock(outage.since)}` : ""}`, "more outage");
+  some(told.outages, (outage) => `${outage.agent}: ${blind(outage)}${outage.since ? `, since ${clock(outage.since)}` : ""}`, "more outage");
   some(told.untaken, (row) => `${counted(row.tasks, "open task")} for ${row.agent || `role ${row.role}`} that nobody can take`, "more that nobody can take");
   some(told.diagnostics, (said) => said, "more fault of the fleet file");
   return lines.length ? html`<div class="banner is-trouble" role="region" aria-label="troubles">${lines.map((line) => html`<p key=${line} class="text">▲ ${line}</p>`)}</div>` : null;
@@ -83,13 +85,14 @@ function Next() {
 export function Summary() {
   const told = status.value;
   if (!told || !loaded.value) return html`<p class="summary dim">…</p>`;
-  const { fleet, counts } = told;
+  const { fleet } = told;
+  const running = new Set(told.open_runs.map((run) => run.agent)).size;
   const spent = fleet.spent || { usd: sum(), of_usd: null };
   return html`<p class="summary">
     <strong class="summary-title">${fleet.title || "fleet"}</strong>
     <span class="summary-cost" title=${`today: ${money(spent.usd)}`}><b>today</b> <${Bar} label="dollars of the fleet today" unit="usd" used=${spent.usd} of=${spent.of_usd} /></span>
     <${Next} />
-    <span class="summary-rest">${counted(fleet.agents, "agent")}${counts.running ? `, ${counts.running} running` : ""}</span>
+    <span class="summary-rest">${counted(fleet.agents, "agent")}${running ? `, ${running} running` : ""}</span>
     <span class="summary-rest">sessions ${fleet.sessions.taken} of ${fleet.sessions.of}</span>
     <span class="summary-rest">workers ${fleet.workers.taken} of ${fleet.workers.of}</span>
     ${told.shared && html`<span>${counted(told.nodes.filter((node) => node.state === "up").length, "node")} up</span>`}

@@ -1,0 +1,36 @@
+// Who was woken by whom lately, above the rows: the last asking of each by each, with what became of it.
+
+import { html } from "./base.js";
+import { get } from "./api.js";
+import { now } from "./live.js";
+import { to, useAsked } from "./parts.js";
+import { clock, plain, time } from "./words.js";
+import { useHeard } from "./work_parts.js";
+
+const CAUSES = ["peer", "operator"];
+const [PAGE, MOST, PAST] = [25, 4, 24 * 3600_000];
+const HOW = { admit: "woke", defer: "asked for", refuse: "asked for" };
+
+async function asked() {
+  const since = new Date(now.peek() - PAST).toISOString();
+  const pages = await Promise.all(CAUSES.map((cause) => get("/v1/decisions", { cause, since, limit: PAGE })));
+  const last = new Map();
+  for (const row of pages.flatMap((page) => page.items)) {
+    const pair = JSON.stringify([row.from, row.agent]);
+    if (row.from && (!last.has(pair) || time(last.get(pair).at) < time(row.at))) last.set(pair, row);
+  }
+  return [...last.values()].sort((one, other) => time(other.at) - time(one.at)).slice(0, MOST);
+}
+
+function Asking({ row }) {
+  const { verdict, guard, run_id: run } = row;
+  const held = verdict === "admit" ? "" : `, ${verdict === "defer" ? "deferred" : "refused"} by ${plain(guard || "the door")}`;
+  return html`<li><a href=${run ? to.run(run) : `#/decisions?wake=${row.wake_id}`}><strong><bdi>${row.from}</bdi></strong> ${HOW[verdict]} <strong>${row.agent}</strong> ${clock(row.at, now.value)}${held}</a></li>`;
+}
+
+export function Lately() {
+  const { value, reload } = useAsked("lately", asked);
+  useHeard((event) => event.kind === "decided" && CAUSES.includes(event.fields.cause), reload, 2000);
+  if (!value || !value.length) return null;
+  return html`<div class="timeline-lines"><h2>Lately</h2><ul>${value.map((row) => html`<${Asking} key=${row.wake_id} row=${row} />`)}</ul></div>`;
+}
