@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.cli.office import wakeful
-from wakeful.cli.standings import banner, doing_words, header, lines_of
+from wakeful.cli.standings import banner, doing_words, header, lines_of, outages
 from wakeful.cli.status import _lines
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -74,7 +74,8 @@ def test_the_header_tells_the_slots_and_the_engine():
 def test_what_was_spent_stands_in_the_header_and_under_an_agent():
     spent = {"usd": 0.42, "tokens": 12_000, "of_usd": 5.0, "of_tokens": None}
     words = "spent today $0.42 of $5.00, 12,000 tokens"
-    assert text(header({"fleet": {**FLEET, "spent": spent}, "engine": None}, NOON))[0].endswith(f" of 3; {words}")
+    told = text(header({"fleet": {**FLEET, "spent": spent}, "engine": None}, NOON))[0]
+    assert told == f"desk: {words}; 2 agents, sessions 1 of 2, workers 0 of 3"
     assert text(_lines({**AGENT, "pauses": [], "spent": spent}, NOON))[-1] == words
 
 
@@ -82,6 +83,15 @@ def test_what_was_spent_stands_in_the_header_and_under_an_agent():
 def test_an_engine_that_does_not_turn_cannot_be_overlooked(sick):
     (_, (told,)) = header({"fleet": FLEET, "engine": {"heartbeat_age": 1.0, **sick}}, NOON)
     assert "NOT READY" in told.text and told.style == "bold red"
+
+
+def test_an_outage_names_its_place_once():
+    row = {"agent": "wren", "source": "snapshot+http://here/list", "since": None, "node": None}
+    told = [{**row, "outage": "http://here/list cannot be reached"}, {**row, "outage": "no answer"}]
+    assert text(outages(told, False, NOON)) == [
+        "wren: http://here/list cannot be reached",
+        "wren: snapshot+http://here/list: no answer",
+    ]
 
 
 def test_a_pause_is_a_banner():

@@ -46,6 +46,12 @@ def styles(picture: Picture, words: str) -> set[str]:
 # ---- what it says
 
 
+def test_what_today_cost_is_not_cut_off_at_eighty_columns():
+    fleet = a_fleet(an_agent("wren"))
+    fleet.status["fleet"]["spent"] = {"usd": 1234.56, "tokens": 12_345_678, "of_usd": 2000.0, "of_tokens": None}
+    assert "spent today $1234.56 of $2000.00, 12,345,678 tokens" in texts(drawn(fleet))[0]
+
+
 def test_at_eighty_by_twenty_four_each_agent_is_a_line_that_says_what_it_does():
     fleet = a_fleet(
         an_agent("wren", "running", unread=3, open_tasks=2),

@@ -41,7 +41,8 @@ def header(answer: Row, now: datetime) -> list[Line]:
     slots = [f"{pool} {fleet[pool]['taken']} of {fleet[pool]['of']}" for pool in ("sessions", "workers")]
     said = ", ".join([counted(fleet["agents"], "agent"), *slots])
     spent = spent_words(fleet.get("spent"))
-    first = [Span(title, "bold"), Span(f": {said}" + (f"; {spent}" if spent else ""))]
+    # Where a window is narrow the end is cut off: what today cost is asked for more often than how many are at work.
+    first = [Span(title, "bold"), Span(": " + (f"{spent}; " if spent else "") + said)]
     nodes = answer.get("nodes") or [] if answer.get("shared") else []
     up = [one_line(node["name"]) for node in nodes if node["state"] == "up"]
     return [first, _at_work(engine, answer.get("shared", False), up, now), *_silent(nodes, bool(up), now)]
@@ -114,7 +115,9 @@ def _whose(row: Row) -> str:
 
 
 def _outage(row: Row, shared: bool, now: datetime) -> str:
-    told = f"{one_line(row['agent'])}: {one_line(row['source'])}: {one_line(row['outage'], 400)}"
+    source, outage = one_line(row["source"]), one_line(row["outage"], 400)
+    # Its place is told once: most outages name it themselves.
+    told = f"{one_line(row['agent'])}: " + (outage if source.rpartition("+")[2] in outage else f"{source}: {outage}")
     told += f", for {lasting(now - read_time(row['since']))}" if row["since"] else ""
     return told + (f", as seen by {one_line(row['node'])}" if shared and row["node"] else "")
 
