@@ -59,6 +59,11 @@ class Watched:
     def complaints(self) -> list[str]:
         return [said for said in self._complaints if not any(pattern.search(said) for pattern in self._allowed)]
 
+    def forget(self) -> None:
+        """Another test begins."""
+        self._complaints.clear()
+        self._allowed.clear()
+
     def _console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning", "assert"):
             self._complaints.append(f"console {message.type}: {message.text} ({message.location.get('url', '')})")
@@ -95,8 +100,8 @@ def answered(page: Page) -> None:
     """Until the page has been given everything that it asked for, and asks for nothing more because of it."""
     watched, end = _WATCHED[page.context], time.monotonic() + _PATIENCE
     quiet = 0
-    while quiet < 3:
+    while quiet < 2:
         assert time.monotonic() < end, f"still waits for {watched.awaited(page)}"
-        page.wait_for_timeout(30)
+        # What it asks for while it draws is told before it says that it has drawn.
         settled(page)
         quiet = 0 if watched.awaited(page) else quiet + 1

@@ -21,16 +21,16 @@ def button(page, name):
 
 
 @pytest.fixture(autouse=True)
-def meant(visiting):
+def meant(page_at):
     """What is brought about on purpose: mistakes, names that nobody has, and an answer that is lost."""
-    visiting.allow("400", "404", "ERR_FAILED")
+    page_at.allow("400", "404", "ERR_FAILED")
 
 
 # ---- at a glance
 
 
-def test_the_first_thing_told_is_why_it_is_not_running(visiting, fleet):
-    page, found = visiting("#/agents/lark"), {}
+def test_the_first_thing_told_is_why_it_is_not_running(page_at, fleet):
+    page, found = page_at("#/agents/lark"), {}
     for name in ("lark", "thorn", "owl", "flint", "kit", "rook"):
         page.goto(f"{fleet.url}/#/agents/{name}")
         answer = region(page, f"Why is {name} not running?").locator(".agent-why-answer")
@@ -46,22 +46,24 @@ def test_the_first_thing_told_is_why_it_is_not_running(visiting, fleet):
     assert not [text for text in found.values() if "T" in text and re.search(r"\d{4}-\d\d-\d\dT", text)]
 
 
-def test_the_numbers_of_a_guard_about_money_are_dollars(visiting):
-    page = arrived(visiting("#/agents/flint/why"))
+def test_the_numbers_of_a_guard_about_money_are_dollars(page_at):
+    page = arrived(page_at("#/agents/flint/why"))
     spend = page.get_by_role("row").filter(has_text="Are the dollars or tokens of today used up?")
     expect(spend.locator(".agent-numbers")).to_contain_text("limit $0.50")
 
 
-def test_one_that_runs_says_who_asked_for_it(visiting, fleet):
-    page = arrived(visiting("#/agents/jay"))
+def test_one_that_runs_says_who_asked_for_it(page_at, fleet):
+    page = arrived(page_at("#/agents/jay"))
     answer = region(page, "Why is jay running?")
     expect(answer).to_contain_text("asked for by operator: read the archive")
     expect(page.locator(".agent-doing")).to_contain_text("running")
 
 
-def test_one_page_shows_what_comes_what_is_used_its_day_and_its_cost(visiting):
-    page = arrived(visiting("#/agents/wren"))
-    expect(region(page, "What happens next").get_by_role("listitem")).to_have_count(6)
+def test_one_page_shows_what_comes_what_is_used_its_day_and_its_cost(page_at):
+    page = arrived(page_at("#/agents/wren"))
+    ahead = region(page, "What happens next").get_by_role("listitem")
+    expect(ahead).to_have_count(6)
+    expect(ahead.filter(has_text=re.compile(r"write\s+1 of 3"))).not_to_have_count(0)
     steps = region(page, "Its day").get_by_role("list").get_by_role("listitem")
     expect(steps).to_have_count(4)
     expect(page.locator("[aria-current=step]")).to_have_count(1)
@@ -76,16 +78,17 @@ def test_one_page_shows_what_comes_what_is_used_its_day_and_its_cost(visiting):
     assert told.count("$0.00") < 3, "there was a past"
 
 
-def test_what_is_stuck_and_what_is_away_stand_before_everything_else(visiting, fleet):
-    page = arrived(visiting("#/agents/moss"))
+def test_what_is_stuck_and_what_is_away_stand_before_everything_else(page_at, fleet):
+    page = arrived(page_at("#/agents/moss"))
     stuck = region(page, "Stuck: 1 message")
     expect(stuck).to_contain_text("remove or change the file")
+    expect(region(page, "Why is moss not running?")).to_contain_text(re.compile(r"Last ran \S+, asked by [\w ]+: "))
     page.goto(f"{fleet.url}/#/agents/flint")
     expect(region(page, "Why is flint not running?")).to_contain_text("Connection refused")
 
 
-def test_a_name_that_nobody_has_leads_to_whoever_was_meant(visiting, fleet):
-    page = visiting("#/agents/wrne")
+def test_a_name_that_nobody_has_leads_to_whoever_was_meant(page_at, fleet):
+    page = page_at("#/agents/wrne")
     expect(page.get_by_role("alert").filter(has_text="did you mean wren?")).to_be_visible()
     page.get_by_role("main").get_by_role("link", name="wren").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("wren")
@@ -96,8 +99,8 @@ def test_a_name_that_nobody_has_leads_to_whoever_was_meant(visiting, fleet):
 # ---- to ask for its time
 
 
-def test_a_tick_is_answered_by_the_guards(visiting, fleet):
-    page = arrived(visiting("#/agents/lark"))
+def test_a_tick_is_answered_by_the_guards(page_at, fleet):
+    page = arrived(page_at("#/agents/lark"))
     button(page, "Tick now").click()
     answer = page.get_by_role("status", name="the guards' answer")
     expect(answer).to_contain_text("refused by a pause")
@@ -109,8 +112,8 @@ def test_a_tick_is_answered_by_the_guards(visiting, fleet):
     expect(page).to_have_url(re.compile(r"#/runs/\d+$"))
 
 
-def test_a_wake_leaves_its_message(visiting, fleet):
-    page = arrived(visiting("#/agents/lark"))
+def test_a_wake_leaves_its_message(page_at, fleet):
+    page = arrived(page_at("#/agents/lark"))
     button(page, "Wake…").click()
     dialog = page.get_by_role("dialog", name="Wake lark")
     dialog.get_by_label("Why").fill("the headlines changed")
@@ -122,8 +125,8 @@ def test_a_wake_leaves_its_message(visiting, fleet):
     fleet.client.mark_read("lark", [kept["id"]])
 
 
-def test_a_beat_at_an_instant_or_what_to_write_instead(visiting, fleet):
-    page = arrived(visiting("#/agents/fern"))
+def test_a_beat_at_an_instant_or_what_to_write_instead(page_at, fleet):
+    page = arrived(page_at("#/agents/fern"))
     button(page, "Beat at…").click()
     dialog = page.get_by_role("dialog", name="A beat of fern at an instant")
     dialog.get_by_label("When").fill("20m")
@@ -135,8 +138,8 @@ def test_a_beat_at_an_instant_or_what_to_write_instead(visiting, fleet):
     expect(dialog).to_contain_text("it waits")
 
 
-def test_an_agent_is_paused_and_resumed_where_one_looks_at_it(visiting, fleet):
-    page = arrived(visiting("#/agents/fern"))
+def test_an_agent_is_paused_and_resumed_where_one_looks_at_it(page_at, fleet):
+    page = arrived(page_at("#/agents/fern"))
     button(page, "Pause fern").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Why").fill("a look into its letters")
@@ -154,8 +157,8 @@ def test_an_agent_is_paused_and_resumed_where_one_looks_at_it(visiting, fleet):
 # ---- why, and why then
 
 
-def test_each_guard_says_what_it_thinks_now_and_then(visiting, fleet):
-    page = arrived(visiting("#/agents/moss/why"))
+def test_each_guard_says_what_it_thinks_now_and_then(page_at, fleet):
+    page = arrived(page_at("#/agents/moss/why"))
     table = page.get_by_role("table", name="what each guard says")
     expect(table.get_by_role("row")).to_have_count(GUARDS + 1)
     # Ten minutes into the fleet's pause of three hours ago.
@@ -170,8 +173,8 @@ def test_each_guard_says_what_it_thinks_now_and_then(visiting, fleet):
     expect(paused).to_contain_text("no objection")
 
 
-def test_the_strip_is_pointed_at_by_hand_and_by_keys(visiting):
-    page = arrived(visiting("#/agents/moss/why"))
+def test_the_strip_is_pointed_at_by_hand_and_by_keys(page_at):
+    page = arrived(page_at("#/agents/moss/why"))
     strip = page.locator(".agent-strip")
     expect(strip.locator(".is-run").first).to_be_attached()
     box = strip.bounding_box()
@@ -189,8 +192,8 @@ def test_the_strip_is_pointed_at_by_hand_and_by_keys(visiting):
     expect(heading).not_to_contain_text(" at ")
 
 
-def test_whoever_would_wake_it_is_part_of_the_question(visiting):
-    page = arrived(visiting("#/agents/moss/why"))
+def test_whoever_would_wake_it_is_part_of_the_question(page_at):
+    page = arrived(page_at("#/agents/moss/why"))
     page.get_by_label("Asked by").select_option("peer")
     page.get_by_label("Which").select_option("wren")
     expect(page.locator(".agent-why-answer")).to_contain_text("Refused by cooldown")
@@ -199,8 +202,8 @@ def test_whoever_would_wake_it_is_part_of_the_question(visiting):
 # ---- its inbox
 
 
-def test_a_message_is_sent_once_although_its_answer_was_lost(visiting, fleet):
-    page = arrived(visiting("#/agents/lark/inbox"))
+def test_a_message_is_sent_once_although_its_answer_was_lost(page_at, fleet):
+    page = arrived(page_at("#/agents/lark/inbox"))
 
     def lose(route):
         route.fetch()
@@ -242,8 +245,8 @@ def letters(fleet):
     fleet.client.mark_read("owl", ids)
 
 
-def test_messages_are_found_put_off_and_closed(visiting, letters):
-    page = arrived(visiting("#/agents/owl/inbox"))
+def test_messages_are_found_put_off_and_closed(page_at, letters):
+    page = arrived(page_at("#/agents/owl/inbox"))
     listed = page.get_by_role("list", name="messages").get_by_role("listitem")
     expect(listed).to_have_count(3)
     expect(listed.first).to_contain_text("letter three")
@@ -273,8 +276,8 @@ def test_messages_are_found_put_off_and_closed(visiting, letters):
     expect(listed.filter(has_text="letter two")).to_have_count(0)
 
 
-def test_what_is_typed_and_chosen_stays_while_news_come(visiting, fleet, letters):
-    page = arrived(visiting("#/agents/owl/inbox"))
+def test_what_is_typed_and_chosen_stays_while_news_come(page_at, fleet, letters):
+    page = arrived(page_at("#/agents/owl/inbox"))
     chosen = page.get_by_label(f"choose message {letters[0]}")
     chosen.check()
     button(page, "Write to owl").click()
@@ -300,8 +303,8 @@ def test_what_is_typed_and_chosen_stays_while_news_come(visiting, fleet, letters
 # ---- its runs
 
 
-def test_runs_are_listed_by_outcome_and_go_on(visiting, fleet):
-    page = arrived(visiting("#/agents/wren/runs"))
+def test_runs_are_listed_by_outcome_and_go_on(page_at, fleet):
+    page = arrived(page_at("#/agents/wren/runs"))
     rows = page.get_by_role("table", name="runs of wren").get_by_role("row")
     expect(rows).to_have_count(51)
     page.get_by_role("button", name="show more").click()
@@ -315,8 +318,8 @@ def test_runs_are_listed_by_outcome_and_go_on(visiting, fleet):
     expect(page.get_by_text("No run is like that.")).to_be_visible()
 
 
-def test_no_page_of_an_agent_is_wider_than_a_small_screen(visiting, fleet):
-    page = visiting("#/agents/wren")
+def test_no_page_of_an_agent_is_wider_than_a_small_screen(page_at, fleet):
+    page = page_at("#/agents/wren")
     page.set_viewport_size({"width": 360, "height": 740})
     for tab in ("wren", "thorn", "moss/why", "moss/inbox", "wren/settings", "thorn/runs"):
         page.goto(f"{fleet.url}/#/agents/{tab}")

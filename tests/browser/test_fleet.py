@@ -48,6 +48,7 @@ def test_who_needs_somebody_comes_first_and_each_row_says_what_is_going_on(dashb
     expect(row(page, "lark")).to_contain_text("paused by operator: lunch, until")
     expect(row(page, "fern")).to_contain_text("backing off (streak")
     expect(row(page, "rook")).to_contain_text("disabled")
+    expect(row(page, "flint")).to_contain_text("its source is away")
     expect(row(page, "wren").get_by_role("img", name="day: write ×3 → audit → rest → plan; now")).to_be_visible()
     expect(row(page, "wren")).to_contain_text(re.compile("done .* ago"))
     spent = row(page, "flint").get_by_role("meter", name="dollars today")
@@ -67,6 +68,18 @@ def test_the_strip_above_says_what_today_cost_and_what_happens_next(dashboard, f
     expect(strip).to_contain_text(re.compile(r"next .*\w+ (in \d|now)"))
     strip.get_by_role("link", name="next").click()
     expect(column(page, "Next")).to_have_attribute("aria-sort", "ascending")
+
+
+def test_who_woke_whom_lately_stands_above_the_rows(dashboard, fleet):
+    page = arrived(dashboard)
+    lately = page.get_by_role("main").get_by_role("listitem")
+    expect(lately.filter(has_text="jay woke wren")).to_be_visible()
+    said = fleet.client.tick("lark")
+    assert said["verdict"] == "refuse"
+    told = lately.filter(has_text="operator asked for lark")
+    expect(told).to_contain_text("refused by paused")
+    told.get_by_role("link").click()
+    expect(page).to_have_url(f"{fleet.url}/#/decisions?wake={said['wake_id']}")
 
 
 # ---- to look for somebody

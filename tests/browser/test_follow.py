@@ -15,10 +15,10 @@ HIDE = """(hidden) => {
 
 
 @pytest.fixture(scope="module")
-def corner(tmp_path_factory):
+def corner(ground):
     """Two that have nothing to do."""
     agents = heading("ash", interval="1d") + heading("elm", interval="1d")
-    corner = Running(tmp_path_factory.mktemp("corner"), f"#+TITLE: corner\n#+RUN: true\n#+GRACE: 2h\n{agents}")
+    corner = Running(ground("corner"), f"#+TITLE: corner\n#+RUN: true\n#+GRACE: 2h\n{agents}")
     try:
         yield corner.begin()
     finally:
@@ -26,8 +26,8 @@ def corner(tmp_path_factory):
 
 
 @pytest.fixture
-def corner_at(browser, corner):
-    with pages_of(browser, corner) as pages:
+def corner_at(browser, corner, kept):
+    with pages_of(browser, corner, kept) as pages:
         yield pages
 
 
@@ -36,7 +36,7 @@ def paused(page, words):
 
 
 def test_a_tab_that_nobody_sees_asks_for_nothing_and_knows_all_when_it_is_seen_again(corner_at, corner):
-    page = arrived(corner_at())
+    page = arrived(corner_at.new())
     page.evaluate(HIDE, True)
     page.wait_for_timeout(400)
     asked = []

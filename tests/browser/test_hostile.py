@@ -101,7 +101,7 @@ def test_the_reason_of_a_pause_is_text_in_the_banner(den_at, den):
 
 
 def test_that_words_which_come_to_life_are_found(den_at):
-    page = arrived(den_at())
+    page = arrived(den_at.new())
     page.evaluate(r"""() => {
       const grown = document.createElement("u"), text = document.createElement("p"), link = document.createElement("a");
       text.append("before \u202egnp.exe", document.createElement("span"), "after");

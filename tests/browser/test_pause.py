@@ -34,6 +34,11 @@ def test_the_fleet_is_paused_with_a_receipt_and_a_banner_on_every_page_and_goes_
     expect(dialog).to_contain_text("Nothing begins any more, until")
     # The receipt follows what it lists.
     expect(dialog).to_contain_text("Still running: 1 run")
+    rows = page.locator(".fleet-row")
+    expect(rows.filter(has_text="jay")).to_contain_text(", then paused with the fleet, until")
+    expect(rows.filter(has_text="moss")).to_contain_text("paused with the fleet, until")
+    expect(rows.filter(has_text="lark")).to_contain_text("paused by operator: lunch, until")
+    expect(page.locator(".summary")).to_contain_text("12 agents, 1 running")
     expect(dialog.get_by_role("link", name=f"run {run}")).to_be_visible()
     dialog.get_by_role("button", name=f"end run {run}").click()
     expect(dialog).to_contain_text("Nothing is running")
@@ -109,7 +114,7 @@ def test_a_pause_by_file_says_how_it_is_lifted(page_at, desk):
 
 
 def test_the_keys_are_told_and_can_be_switched_off(page_at):
-    page = arrived(page_at())
+    page = arrived(page_at.new())
     page.keyboard.press("?")
     help = page.get_by_role("dialog", name="Keys")
     expect(help).to_contain_text("pause the fleet")

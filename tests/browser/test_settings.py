@@ -15,9 +15,9 @@ SLIDERS = {
 
 
 @pytest.fixture
-def page(visiting):
-    visiting.allow("400", "412")
-    return arrived(visiting("#/agents/wren/settings"))
+def page(page_at):
+    page_at.allow("400", "412")
+    return arrived(page_at("#/agents/wren/settings"))
 
 
 @pytest.fixture(autouse=True)

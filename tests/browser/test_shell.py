@@ -5,63 +5,14 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.chromium import answered
-from tests.browser.places import NAMES, arrived, route
-
-# Each control in turn is given the focus as the Tab key gives it, and must show it: by an outline, or by what differs
-# from when it is left. And whatever looks as if it could be clicked is a control, or within one, or holds one.
-UNUSABLE = """() => {
-  const kinds = "a[href], button, input, select, textarea, summary, [tabindex]";
-  const named = (one) => `${one.tagName} ${one.ariaLabel ?? one.textContent}`.slice(0, 80);
-  const isSeen = (one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true });
-  const look = (one) => {
-    const style = getComputedStyle(one);
-    const outline = style.outlineStyle === "none" ? "" : style.outlineStyle + style.outlineWidth;
-    return [outline, style.boxShadow, style.backgroundColor, style.borderColor, style.textDecorationLine].join();
-  };
-  const found = [];
-  document.activeElement.blur();
-  for (const one of document.querySelectorAll(kinds)) {
-    if (one.disabled || !isSeen(one)) continue;
-    if (one.tabIndex > 0) found.push(`out of order: ${named(one)}`);
-    // Of several that the arrow keys lead through, one stands for all.
-    const group = one.closest("[role=cell], [role=tablist], [role=toolbar], [role=listbox]");
-    const others = group ? [...group.querySelectorAll(kinds)] : [];
-    const isLed = one.matches("main, dialog") || others.some((each) => each.tabIndex === 0);
-    if (one.tabIndex < 0 && !isLed) found.push(`passed over: ${named(one)}`);
-    if (one.tabIndex < 0 || one.type === "radio") continue;
-    const before = look(one);
-    one.focus({ focusVisible: true });
-    if (document.activeElement !== one) found.push(`not reached: ${named(one)}`);
-    else if (look(one) === before) found.push(`not seen to be reached: ${named(one)}`);
-    one.blur();
-  }
-  for (const one of document.querySelectorAll("main *, header *")) {
-    if (getComputedStyle(one).cursor !== "pointer" || !isSeen(one)) continue;
-    const held = one.closest(`${kinds}:not(main), label`) || one.querySelector(kinds);
-    if (!held) found.push(`only for a mouse: ${named(one)} ${one.outerHTML.slice(0, 80)}`);
-  }
-  return [...new Set(found)].slice(0, 12);
-}"""
-
-TOO_WIDE = """() => {
-  const width = document.documentElement.clientWidth;
-  const inside = (one) => {
-    for (let up = one.parentElement; up && up !== document.body; up = up.parentElement)
-      if (getComputedStyle(up).overflowX !== "visible") return true;
-    return false;
-  };
-  if (document.documentElement.scrollWidth <= width && document.body.scrollWidth <= width) return [];
-  return [...document.querySelectorAll("body *")]
-    .filter((one) => one.getBoundingClientRect().right > width + 1 && !inside(one))
-    .slice(0, 5).map((one) => one.outerHTML.slice(0, 120));
-}"""
-
+from tests.browser.places import arrived
+from tests.browser.tour import TOO_WIDE, UNUSABLE
 
 # ---- who may enter
 
 
 def test_the_token_is_taken_out_of_the_address(page_at, fleet):
-    page = arrived(page_at())
+    page = arrived(page_at.new())
     assert page.url == f"{fleet.url}/#/"
     assert fleet.token not in page.content()
     page.goto("about:blank")
@@ -71,7 +22,7 @@ def test_the_token_is_taken_out_of_the_address(page_at, fleet):
 
 
 def test_the_token_is_kept_over_a_reload_but_not_for_another_tab(page_at, fleet):
-    page = page_at("#/timeline")
+    page = page_at.new("#/timeline")
     page.reload()
     arrived(page)
     assert page.url == f"{fleet.url}/#/timeline"
@@ -112,8 +63,8 @@ def test_whoever_has_no_token_is_shown_nothing_of_the_fleet(page_at):
 # ---- where one is
 
 
-def test_each_page_is_one_click_away_and_says_that_one_is_there(visiting):
-    page = arrived(visiting("#/"))
+def test_each_page_is_one_click_away_and_says_that_one_is_there(page_at):
+    page = arrived(page_at("#/"))
     for name in ("Timeline", "Tasks", "Dead letters", "Decisions", "Fleet"):
         link = page.get_by_role("navigation").get_by_role("link", name=name)
         link.click()
@@ -122,8 +73,8 @@ def test_each_page_is_one_click_away_and_says_that_one_is_there(visiting):
         expect(page).to_have_title(re.compile(f"^{name} · wakeful"))
 
 
-def test_back_and_forward_lead_where_one_was(visiting, fleet):
-    page = arrived(visiting("#/decisions"))
+def test_back_and_forward_lead_where_one_was(page_at, fleet):
+    page = arrived(page_at("#/decisions"))
     page.get_by_role("navigation").get_by_role("link", name="Tasks").click()
     page.goto(f"{fleet.url}/#/agents/wren")
     expect(page).to_have_title("wren · wakeful")
@@ -142,8 +93,8 @@ def test_an_address_that_leads_nowhere_is_told_so(page_at, fleet):
         expect(page.get_by_role("main")).to_contain_text(said)
 
 
-def test_the_fleet_is_summed_up_on_every_page(visiting):
-    said = arrived(visiting("#/decisions")).get_by_role("main")
+def test_the_fleet_is_summed_up_on_every_page(page_at):
+    said = arrived(page_at("#/decisions")).get_by_role("main")
     for words in ("night desk", "12 agents", "of 4", "of $12.00"):
         expect(said).to_contain_text(words)
 
@@ -151,19 +102,12 @@ def test_the_fleet_is_summed_up_on_every_page(visiting):
 # ---- the keyboard
 
 
-def test_every_control_can_be_used_by_keyboard_and_shows_where_one_is(visiting, fleet):
-    page, found = visiting("#/"), {}
-    page.keyboard.press("Tab")
-    for name in NAMES:
-        page.goto(f"{fleet.url}/{route(fleet, name)}")
-        arrived(page)
-        if said := page.evaluate(UNUSABLE):
-            found[name] = said
-    assert found == {}
+def test_every_control_can_be_used_by_keyboard_and_shows_where_one_is(tour):
+    assert tour.unusable == {}
 
 
-def test_the_tab_key_goes_from_the_top_of_the_page_to_its_end(visiting):
-    page = arrived(visiting("#/tasks"))
+def test_the_tab_key_goes_from_the_top_of_the_page_to_its_end(page_at):
+    page = arrived(page_at("#/tasks"))
     page.evaluate("window.places = []; document.activeElement.blur()")
     place = "window.places.push([...document.querySelectorAll('*')].indexOf(document.activeElement))"
     for _ in range(20):
@@ -174,8 +118,8 @@ def test_the_tab_key_goes_from_the_top_of_the_page_to_its_end(visiting):
     assert len(set(places)) == len(places), "the focus is caught somewhere"
 
 
-def test_escape_closes_a_dialog_and_leads_back_to_where_it_was_opened(visiting):
-    page = arrived(visiting("#/"))
+def test_escape_closes_a_dialog_and_leads_back_to_where_it_was_opened(page_at):
+    page = arrived(page_at("#/"))
     opener = page.get_by_role("button", name="Pause fleet")
     opener.focus()
     page.keyboard.press("Enter")
@@ -188,7 +132,7 @@ def test_escape_closes_a_dialog_and_leads_back_to_where_it_was_opened(visiting):
 
 
 def test_the_navigation_can_be_skipped(page_at):
-    page = arrived(page_at())
+    page = arrived(page_at.new())
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the page")).to_be_focused()
     page.keyboard.press("Enter")
@@ -205,9 +149,11 @@ def brightness(page):
 
 
 def test_the_page_is_light_or_dark_as_the_system_is_and_as_one_chooses(page_at):
-    page = arrived(page_at(theme="dark"))
+    page = arrived(page_at.new(theme="dark"))
     assert brightness(page) < 80
-    assert brightness(arrived(page_at(theme="light"))) > 180
+    page.emulate_media(color_scheme="light")
+    assert brightness(page) > 180
+    page.emulate_media(color_scheme="dark")
     page.get_by_role("button", name="theme").click()
     assert brightness(page) > 180
     page.reload()
@@ -217,23 +163,15 @@ def test_the_page_is_light_or_dark_as_the_system_is_and_as_one_chooses(page_at):
     assert brightness(page) < 80
 
 
-def test_nothing_is_wider_than_the_window(page_at, fleet):
-    page, found = page_at(), {}
-    for name in NAMES:
-        page.goto(f"{fleet.url}/{route(fleet, name)}")
-        for width, height in ((360, 740), (3840, 1_000)):
-            page.set_viewport_size({"width": width, "height": height})
-            arrived(page)
-            if wide := page.evaluate(TOO_WIDE):
-                found[f"{name} at {width}"] = wide
-    assert found == {}
+def test_nothing_is_wider_than_the_window(tour):
+    assert tour.too_wide == {}
 
 
 # ---- that these tests see what is wrong
 
 
 def test_that_a_page_which_complains_is_heard(page_at, fleet):
-    page = arrived(page_at())
+    page = arrived(page_at.new())
     page.evaluate("console.error('of its own'); setTimeout(() => { throw new Error('fallen'); })")
     page.evaluate("fetch('http://localhost:1/').catch(() => 0)")
     page.evaluate(f"fetch('/v1/status?token={fleet.token}').then((answer) => answer.text())")
@@ -246,7 +184,7 @@ def test_that_a_page_which_complains_is_heard(page_at, fleet):
 
 
 def test_that_what_cannot_be_used_by_keyboard_or_is_too_wide_is_found(page_at):
-    page = arrived(page_at())
+    page = arrived(page_at.new())
     page.evaluate("""() => {
       const odd = document.createElement("div");
       odd.textContent = "a button of sorts";

@@ -9,8 +9,8 @@ from tests.browser.workshop import Workshop
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory):
-    opened = Workshop(tmp_path_factory.mktemp("shop"))
+def shop(ground):
+    opened = Workshop(ground("shop"))
     try:
         yield opened.begin()
     finally:
@@ -18,8 +18,8 @@ def shop(tmp_path_factory):
 
 
 @pytest.fixture
-def shop_at(browser, shop):
-    with pages_of(browser, shop) as pages:
+def shop_at(browser, shop, kept):
+    with pages_of(browser, shop, kept) as pages:
         yield pages
 
 

@@ -42,8 +42,8 @@ def looked_at(page, otherwise=None):
     return (*(datetime.fromisoformat(found[each][0]).timestamp() * 1000 for each in ("since", "until")), kept)
 
 
-def test_it_tells_who_woke_whom_why_one_does_not_run_and_what_comes_next(visiting):
-    page = drawn(visiting("#/timeline"))
+def test_it_tells_who_woke_whom_why_one_does_not_run_and_what_comes_next(page_at):
+    page = drawn(page_at("#/timeline"))
     expect(lane(page, "owl")).to_contain_text("quiet hours")
     expect(mark(page, "owl", "^owl: quiet hours, from")).to_be_attached()
     expect(lane(page, "lark")).to_contain_text("paused by operator: lunch")
@@ -72,8 +72,8 @@ def test_it_tells_who_woke_whom_why_one_does_not_run_and_what_comes_next(visitin
     expect(page).to_have_url(re.compile(r"#/decisions\?wake=\d+$"))
 
 
-def test_it_zooms_moves_and_follows_again_by_buttons_keys_wheel_and_hand(visiting):
-    page = drawn(visiting("#/timeline"))
+def test_it_zooms_moves_and_follows_again_by_buttons_keys_wheel_and_hand(page_at):
+    page = drawn(page_at("#/timeline"))
     now = page.get_by_role("button", name="now")
     expect(now).to_have_attribute("aria-pressed", "true")
     page.get_by_role("button", name="24 h").click()
@@ -106,8 +106,8 @@ def test_it_zooms_moves_and_follows_again_by_buttons_keys_wheel_and_hand(visitin
     expect(page.get_by_text(re.compile(r"now \d\d:\d\d"))).to_be_visible()
 
 
-def test_keys_go_from_mark_to_mark_and_what_happens_takes_neither_focus_nor_zoom_nor_scroll(visiting, fleet):
-    page = drawn(visiting("#/timeline?past=7200"), 500)
+def test_keys_go_from_mark_to_mark_and_what_happens_takes_neither_focus_nor_zoom_nor_scroll(page_at, fleet):
+    page = drawn(page_at("#/timeline?past=7200"), 500)
     running = mark(page, "jay", "^jay: running")
     running.focus()
     page.keyboard.press("ArrowLeft")
@@ -129,8 +129,8 @@ def test_keys_go_from_mark_to_mark_and_what_happens_takes_neither_focus_nor_zoom
     expect(tip(page)).to_have_count(0)
 
 
-def test_lanes_are_found_by_name_doing_and_state_and_all_of_it_is_a_table_too(visiting):
-    page = drawn(visiting("#/timeline"))
+def test_lanes_are_found_by_name_doing_and_state_and_all_of_it_is_a_table_too(page_at):
+    page = drawn(page_at("#/timeline"))
     find, state = page.get_by_role("searchbox", name="find lanes"), page.get_by_role("combobox", name="state")
     find.fill("lunch, moss")
     expect(page.get_by_text("2 lanes", exact=True)).to_be_visible()
