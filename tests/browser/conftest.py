@@ -7,6 +7,7 @@
 - `tour`: what is to be seen at every place, for all tests.
 - `crowd` and `crowd_at(route, …)`: a thousand agents that have nothing to do.
 - `den` and `den_at(route, …)`: one that means ill has written wherever it may.
+- `shop` and `shop_at(route, …)`: the workshop (`workshop.Workshop`), for what changes a fleet.
 
 A page that complains of anything fails its test (`chromium.Watched`); `page_at.allow("401")` says what is meant to.
 """
@@ -27,6 +28,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.browser import chromium
 from tests.browser.desk import Den, Desk, Running, crowd_of
 from tests.browser.tour import HIGH, WIDE, Tour
+from tests.browser.workshop import Workshop
 from wakeful.testing.simulate import MEMORY_DISK
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,6 +107,15 @@ def crowd(ground: Callable[[str], Path]) -> Iterator[Running]:
         gathered.close()
 
 
+@pytest.fixture(scope="package")
+def shop(ground: Callable[[str], Path]) -> Iterator[Workshop]:
+    opened = Workshop(ground("shop"))
+    try:
+        yield opened.begin()
+    finally:
+        opened.close()
+
+
 class Pages:
     """Opens pages, and hears what they complain of.
 
@@ -156,7 +167,6 @@ class Pages:
         if page.viewport_size != {"width": width, "height": height}:
             page.set_viewport_size({"width": width, "height": height})
         page.mouse.move(0, 0)
-        page.goto(f"{self.fleet.url}/#/nowhere")
         dialog = page.locator("dialog[open]")
         if dialog.count():
             page.keyboard.press("Escape")
@@ -221,8 +231,11 @@ class Kept:
         return self.page
 
     def free(self) -> None:
-        """Its test is over."""
+        """Its test is over: it waits where nothing is asked for, while what the test made is cleared away."""
         self._is_free = True
+        if self.page is not None and self._fleet is not None and self.page.url.startswith(self._fleet.url):
+            self.page.goto(f"{self._fleet.url}/#/nowhere")
+            chromium.settled(self.page)
         if self.watched is not None:
             self.watched.forget()
 
@@ -264,6 +277,13 @@ def crowd_at(browser: Browser, crowd: Running, kept: Kept) -> Iterator[Pages]:
 def den_at(browser: Browser, den: Den, kept: Kept) -> Iterator[Pages]:
     """The same, of the den."""
     with pages_of(browser, den, kept) as pages:
+        yield pages
+
+
+@pytest.fixture
+def shop_at(browser: Browser, shop: Workshop, kept: Kept) -> Iterator[Pages]:
+    """The same, of the workshop."""
+    with pages_of(browser, shop, kept) as pages:
         yield pages
 
 

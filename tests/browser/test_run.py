@@ -5,24 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import pages_of
 from tests.browser.places import arrived
-from tests.browser.workshop import Workshop
-
-
-@pytest.fixture(scope="module")
-def shop(ground):
-    opened = Workshop(ground("shop"))
-    try:
-        yield opened.begin()
-    finally:
-        opened.close()
-
-
-@pytest.fixture
-def shop_at(browser, shop, kept):
-    with pages_of(browser, shop, kept) as pages:
-        yield pages
 
 
 @pytest.fixture

@@ -7,19 +7,26 @@ import { to, useAsked } from "./parts.js";
 import { clock, plain, time } from "./words.js";
 import { useHeard } from "./work_parts.js";
 
-const CAUSES = ["peer", "operator"];
-const [PAGE, MOST, PAST] = [25, 4, 24 * 3600_000];
+// How many of each are told: one's own asking hides nobody else's.
+const CAUSES = { peer: 3, operator: 2 };
+const [PAGE, PAST] = [25, 24 * 3600_000];
 const HOW = { admit: "woke", defer: "asked for", refuse: "asked for" };
 
-async function asked() {
+// The newest of each pair; they come newest first.
+async function lastOf(cause, most) {
   const since = new Date(now.peek() - PAST).toISOString();
-  const pages = await Promise.all(CAUSES.map((cause) => get("/v1/decisions", { cause, since, limit: PAGE })));
+  const { items } = await get("/v1/decisions", { cause, since, limit: PAGE });
   const last = new Map();
-  for (const row of pages.flatMap((page) => page.items)) {
+  for (const row of items) {
     const pair = JSON.stringify([row.from, row.agent]);
-    if (row.from && (!last.has(pair) || time(last.get(pair).at) < time(row.at))) last.set(pair, row);
+    if (row.from && !last.has(pair)) last.set(pair, row);
   }
-  return [...last.values()].sort((one, other) => time(other.at) - time(one.at)).slice(0, MOST);
+  return [...last.values()].slice(0, most);
+}
+
+async function asked() {
+  const found = await Promise.all(Object.entries(CAUSES).map(([cause, most]) => lastOf(cause, most)));
+  return found.flat().sort((one, other) => time(other.at) - time(one.at));
 }
 
 function Asking({ row }) {
@@ -30,7 +37,7 @@ function Asking({ row }) {
 
 export function Lately() {
   const { value, reload } = useAsked("lately", asked);
-  useHeard((event) => event.kind === "decided" && CAUSES.includes(event.fields.cause), reload, 2000);
+  useHeard((event) => event.kind === "decided" && event.fields.cause in CAUSES, reload, 2000);
   if (!value || !value.length) return null;
   return html`<div class="timeline-lines"><h2>Lately</h2><ul>${value.map((row) => html`<${Asking} key=${row.wake_id} row=${row} />`)}</ul></div>`;
 }
