@@ -21,11 +21,12 @@ def test_each_page_has_its_picture_which_does_not_tell_where_it_was_taken(tour, 
 
 
 def test_a_paused_fleet_has_its_picture(page_at, fleet, album):
-    page = arrived(page_at(width=WIDE, height=HIGH))
+    page = arrived(page_at.new(width=WIDE, height=HIGH))
     fleet.client.pause(reason="a new prompt for everybody", duration="1h")
     try:
         expect(page.get_by_role("alert").filter(has_text="a new prompt")).to_be_visible()
         expect(page.get_by_role("row").filter(has_text="next beat")).to_have_count(0)
+        assert str(fleet.folder) not in page.inner_text("body"), "it tells where it was taken"
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
             file = album / f"paused-{theme}.png"
