@@ -21,8 +21,19 @@ const CHANGES = [
   { verb: "remove", word: "Remove it…", kind: "danger", may: (task) => ENDED.includes(task.state), says: "The task and its history are gone for good; only the events tell of it.", said: "is gone" },
 ];
 
-const apply = (task, { verb, field }, text) =>
-  verb === "remove" ? ask("DELETE", `/v1/tasks/${task.id}`) : post(`/v1/tasks/${task.id}/${verb}`, field && text ? { [field]: text } : {});
+// What is removed here is not asked for again, although its end may be heard of before it is answered.
+const removing = new Set();
+
+async function apply(task, { verb, field }, text) {
+  if (verb !== "remove") return post(`/v1/tasks/${task.id}/${verb}`, field && text ? { [field]: text } : {});
+  removing.add(task.id);
+  try {
+    return await ask("DELETE", `/v1/tasks/${task.id}`);
+  } catch (error) {
+    removing.delete(task.id);
+    throw error;
+  }
+}
 
 function Change({ task, change, close, changed }) {
   const [text, setText] = useState("");
@@ -87,7 +98,7 @@ export function TaskPage({ id }) {
   const { value: task, problem, reload } = useAsked(id, () => get(`/v1/tasks/${id}`), { each: 10_000 });
   const number = Number(id);
   const runs = new Set(task ? task.attempts.map((attempt) => attempt.run_id) : []);
-  useHeard((event) => event.item_id === number || (event.run_id !== null && runs.has(event.run_id)) || event.kind === "task_ended" || event.kind === "task_changed", reload);
+  useHeard((event) => !removing.has(number) && (event.item_id === number || (event.run_id !== null && runs.has(event.run_id)) || event.kind === "task_ended" || event.kind === "task_changed"), reload);
   const changed = (answer, { said }) => {
     note(`task ${id} ${said}`);
     touch(answer.agent);
