@@ -57,6 +57,8 @@ def test_who_needs_somebody_comes_first_and_each_row_says_what_is_going_on(dashb
         fleet.client.agent("flint")["today"]["usd"]["used"]
     )
     expect(row(page, "moss").locator(".fleet-inbox")).to_have_text(str(fleet.client.agent("moss")["unread"]))
+    left = page.get_by_role("link", name=re.compile("^moss: notes.txt, since .*, shown to 1 run$"))
+    expect(left).to_have_attribute("href", "#/agents/moss/inbox")
 
 
 def test_the_strip_above_says_what_today_cost_and_what_happens_next(dashboard, fleet):

@@ -240,7 +240,7 @@ def test_an_outage_is_in_the_status_with_why_and_for_how_long(office):
     with office.store() as store:
         since = datetime.now(UTC) - timedelta(minutes=3, seconds=10)
         store.observe("inbox", "moss", None, since, why="/desk/inbox/moss: no such folder")
-    line = "moss: inbox: /desk/inbox/moss: no such folder, for 3m 1"
+    line = "moss: /desk/inbox/moss: no such folder, for 3m 1"
     assert line in wakeful("status").stdout and line in wakeful("status", "moss").stdout
     assert "no such folder" not in wakeful("status", "wren").stdout
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from soak.standing import until
 from tests.cli.office import ROOT, wakeful
 from wakeful.cli.complaints import Complaint
 from wakeful.cli.exchange import exchange
@@ -206,8 +207,14 @@ def test_a_token_is_rotated_under_a_live_engine(desk):
     assert new not in ("", old) and (desk / "token").stat().st_mode & 0o777 == 0o600
     assert "the token is wrong" in status_of(url, old)
     assert status_of(url, new) == "let in"
-    acts = exchange(url, new, "GET", "/v1/events?kinds=acted", None)["items"]
-    assert "rotate_token" in [act["fields"]["operation"] for act in acts]
+
+    def acts() -> list[str]:
+        return [
+            act["fields"]["operation"] for act in exchange(url, new, "GET", "/v1/events?kinds=acted", None)["items"]
+        ]
+
+    # The engine lets nobody wait for it to be written down.
+    until(lambda: "rotate_token" in acts(), "the event of it")
 
 
 def test_last_of_all_it_is_stopped(desk):

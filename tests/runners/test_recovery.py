@@ -76,7 +76,8 @@ async def test_what_a_run_printed_is_kept_although_its_guardian_was_killed(yard)
     assignment = yard.assign(["/bin/sh", "-c", 'echo half; echo "not yet" >&2; exec sleep 60'])
     held = await yard.runner.start(assignment)
     for name in (STDOUT, STDERR):
-        await yard.until(lambda name=name: (assignment.folder / name).stat().st_size > 0, "what it prints")
+        file = assignment.folder / name
+        await yard.until(lambda file=file: file.exists() and file.stat().st_size > 0, "what it prints")
     os.kill(yard.guardian(assignment).pid, signal.SIGKILL)
     ending = await held.wait()
     assert (ending.lost, ending.printed) == (True, "half\nnot yet\n")

@@ -5,7 +5,9 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +26,19 @@ async def over(yard, assignment) -> None:
     await yard.until(lambda: now() > assignment.leased_until, "the end of the lease")
 
 
+def frozen(worker: int) -> Callable[[], None]:
+    """It and its guardian, who would make it go on. What is returned thaws them."""
+    guardian = int(Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1])
+    for process in (guardian, worker):
+        os.kill(process, signal.SIGSTOP)
+
+    def thaw() -> None:
+        for process in (worker, guardian):
+            os.kill(process, signal.SIGCONT)
+
+    return thaw
+
+
 class TestShifts:
     @pytest.fixture
     def yard(self, tmp_path):
@@ -34,11 +49,11 @@ class TestShifts:
     async def test_a_shift_that_reaches_its_worker_too_late_never_begins(self, yard):
         first = await ends(await yard.runner.start(a_shift(yard, ["worker"])))
         worker = int(first[1].result)
-        os.kill(worker, signal.SIGSTOP)
+        thaw = frozen(worker)
         shift = a_shift(yard, ["witness"], leased_until=now() + 0.5, fence=FENCE)
         held = await yard.runner.start(shift)
         await over(yard, shift)
-        os.kill(worker, signal.SIGCONT)
+        thaw()
         assert (await held.wait()).by == "veto"
         assert yard.runner.find(shift.folder) is Found.unstarted
         # The worker is none the worse for it.
@@ -71,9 +86,9 @@ class TestShifts:
         shift = a_shift(yard, ["hang in c", "witness"], leased_until=now() + 1.0, fence=FENCE, grace=LONG)
         held = await yard.runner.start(shift)
         await yard.until(yard.witness.exists, "the first task")
-        os.kill(worker, signal.SIGSTOP)
+        thaw = frozen(worker)
         await over(yard, shift)
-        os.kill(worker, signal.SIGCONT)
+        thaw()
         woken = time.monotonic()
         assert [end.ending.by for end in (await ends(held)).values()] == ["fencing", "fencing"]
         assert time.monotonic() - woken < MOMENT

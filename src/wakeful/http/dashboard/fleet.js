@@ -14,7 +14,7 @@ import { keep, place } from "./place.js";
 import { clock, grouped, plain, SIGNS } from "./words.js";
 import { asBefore, COLUMNS, countsOf, matching, needs, ordered, read, write } from "./fleet_order.js";
 import { Cells } from "./fleet_row.js";
-import { Lately } from "./fleet_lately.js";
+import { Lately, Stuck } from "./fleet_lately.js";
 
 const STEADY = 2_000;
 
@@ -50,6 +50,7 @@ export default function Fleet() {
   if (!loaded.value) return html`<h1>Fleet</h1><p class="loading">asking for the fleet…</p>`;
   return html`<section class=${`fleet is-${shape}`}>
     <${Lately} />
+    <${Stuck} />
     <${Tools} asked=${asked} ask=${ask} shape=${shape} many=${found.length} />
     ${found.length === 0 && shown.length === 0
       ? html`<${Nobody} asked=${asked} all=${() => ask({ states: [], text: "" })} />`

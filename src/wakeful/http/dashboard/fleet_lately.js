@@ -1,10 +1,11 @@
-// Who was woken by whom lately, above the rows: the last asking of each by each, with what became of it.
+// Above the rows: who was woken by whom lately, the last asking of each by each, with what became of it; and what woke
+// somebody and was never dealt with.
 
 import { html } from "./base.js";
 import { get } from "./api.js";
 import { now } from "./live.js";
 import { to, useAsked } from "./parts.js";
-import { clock, plain, time } from "./words.js";
+import { clock, counted, plain, time } from "./words.js";
 import { useHeard } from "./work_parts.js";
 
 // How many of each are told: one's own asking hides nobody else's.
@@ -40,4 +41,14 @@ export function Lately() {
   useHeard((event) => event.kind === "decided" && event.fields.cause in CAUSES, reload, 2000);
   if (!value || !value.length) return null;
   return html`<div class="timeline-lines"><h2>Lately</h2><ul>${value.map((row) => html`<${Asking} key=${row.wake_id} row=${row} />`)}</ul></div>`;
+}
+
+const LEFT = 3;
+const STIRS = new Set(["ended", "marked_read", "snoozed", "gone", "returned"]);
+
+export function Stuck() {
+  const { value, reload } = useAsked("stuck", () => get("/v1/stuck", { limit: LEFT }));
+  useHeard(({ kind }) => STIRS.has(kind), reload, 5000);
+  if (!value || !value.items.length) return null;
+  return html`<div class="timeline-lines is-stuck"><h2>▲ Stuck</h2><ul>${value.items.map((item) => html`<li key=${item.id}><a href=${to.agent(item.to, "inbox")}><strong>${item.to}</strong>: <bdi>${item.subject || `message ${item.id}`}</bdi>, since ${clock(item.since, now.value)}, shown to ${counted(item.runs, "run")}</a></li>`)}${value.more && html`<li>and more</li>`}</ul></div>`;
 }
