@@ -15,7 +15,6 @@ A page that complains of anything fails its test (`chromium.Watched`); `page_at.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,13 +28,10 @@ from tests.browser import chromium
 from tests.browser.desk import Den, Desk, Running, crowd_of
 from tests.browser.tour import HIGH, WIDE, Tour
 from tests.browser.workshop import Workshop
-from wakeful.testing.simulate import MEMORY_DISK
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = os.environ.get("PICTURES")
 PATIENCE = 10_000
-# Of all fleets together, many times.
-ROOM = 200_000_000
 TOLD = pytest.StashKey[bool]()
 
 expect.set_options(timeout=PATIENCE)
@@ -73,10 +69,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def ground() -> Iterator[Callable[[str], Path]]:
-    """A folder for a fleet, in memory where there is room: a page shows the same, and no commit waits for a disk that
-    other tests are at."""
-    roomy = MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > ROOM
-    with TemporaryDirectory(prefix="wakeful-", dir=MEMORY_DISK if roomy else None) as folder:
+    """A folder for a fleet."""
+    with TemporaryDirectory(prefix="wakeful-") as folder:
         yield lambda name: Path(mkdtemp(prefix=f"{name}-", dir=folder))
 
 
