@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful import belongings
 from wakeful.belongings import SQLITE, write_private
 from wakeful.core.agents import Agent, Fleet
-from wakeful.core.errors import Busy, Conflict
+from wakeful.core.errors import Busy, Conflict, Sick
 from wakeful.core.runs import Run
 from wakeful.opening import access_to, data_path, fleet_path, now_utc, open_store
 from wakeful.store.folder import DataFolder
@@ -83,7 +83,7 @@ def serve(options: Options) -> int:
     try:
         folder.lock(PATIENCE)
     except Busy as busy:
-        print(f"{busy} ({_who_holds(folder.path)})", file=sys.stderr)
+        print(f"{busy} ({busy.remedy if isinstance(busy, Sick) else _who_holds(folder.path)})", file=sys.stderr)
         return TRY_LATER
     try:
         folder.close_off()

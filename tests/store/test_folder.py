@@ -1,6 +1,8 @@
 """The data folder: private, and written by one process at a time."""
 
+import errno
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -9,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from wakeful.core.errors import Busy, Mistake
+from wakeful.core.errors import Busy, Mistake, Sick
 from wakeful.store.folder import DataFolder
 from wakeful.store.sqlite import open_sqlite
 
@@ -185,3 +187,19 @@ def test_its_parts_are_private_by_themselves_and_what_is_looser_is_closed(tmp_pa
     (folder.path / "memory").write_text("no folder")
     with pytest.raises(Mistake, match="memory"):
         folder.close_off()
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("step", ["open", "pwrite"])
+def test_a_disk_that_does_not_take_the_lock_is_sick_and_no_mistake_of_the_caller(tmp_path, monkeypatch, step, number):
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    folder = DataFolder(tmp_path / "data")
+    with monkeypatch.context() as broken:
+        broken.setattr(os, step, refuse)
+        with pytest.raises(Sick, match=re.escape(os.strerror(number))):
+            folder.lock(0)
+    # Nothing is held, and all is well when the disk is.
+    folder.lock(0)
+    folder.unlock()

@@ -5,14 +5,16 @@ The lock is a kernel lock on an open file, so that it dies with its holder and n
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
 from pathlib import Path
 
-from wakeful.core.errors import Busy, Mistake
+from wakeful.core.errors import Busy, Mistake, Sick, WakefulError
 
 _STEP = 0.02
+_SICK = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 # What runs, workers and checks leave, and what agents work in and remember.
 PARTS = ("runs", "work", "memory", "workers", "checks")
 
@@ -62,8 +64,12 @@ class DataFolder:
                     os.close(handle)
                     raise Busy(f"{self.path} is in use by another wakeful process") from None
                 time.sleep(_STEP)
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            os.close(handle)
+            raise _unlockable(self.path / "lock", error) from error
         self._lock = handle
 
     def _open(self) -> int:
@@ -71,7 +77,7 @@ class DataFolder:
         try:
             return os.open(file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise Mistake(f"cannot open {file}: {error.strerror}", "remove it, or name another folder") from error
+            raise _unlockable(file, error) from error
 
     def unlock(self) -> None:
         if self._lock is not None:
@@ -84,3 +90,10 @@ class DataFolder:
 
     def __exit__(self, *_: object) -> None:
         self.unlock()
+
+
+def _unlockable(file: Path, error: OSError) -> WakefulError:
+    """A disk that takes no writes is in trouble, and may be well again; anything else is for a person to mend."""
+    if error.errno in _SICK:
+        return Sick(f"cannot write {file}: {error.strerror}")
+    return Mistake(f"cannot open {file}: {error.strerror}", "remove it, or name another folder")
