@@ -30,14 +30,14 @@ class Flood(threading.Thread):
         tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
         agents = [f"agent-{number:04}" for number in range(RATE * 2)]
         rows = [{"title": f"for {agent}", "agent": agent, "not_before": tomorrow} for agent in agents]
-        self._tasks = [row["id"] for row in self.client.add_tasks(rows)["items"]]
+        self.tasks = [row["id"] for row in self.client.add_tasks(rows)["items"]]
 
     def run(self) -> None:
         began = time.monotonic()
-        many = len(self._tasks) // PIECES
+        many = len(self.tasks) // PIECES
         for number in range(int(self.seconds * PIECES / 2)):
             turn, piece = divmod(number, PIECES)
-            meant = self._tasks[piece * many : (piece + 1) * many]
+            meant = self.tasks[piece * many : (piece + 1) * many]
             answer = self.client.change_tasks("retry" if turn % 2 else "fail", tasks=meant)
             self.changed += len(answer["changed"])
             if self.over.wait(max((number + 1) * 2 / PIECES - (time.monotonic() - began), 0)):
@@ -48,6 +48,6 @@ class Flood(threading.Thread):
         self.over.set()
         if self.ident:
             self.join()
-        self.client.change_tasks("cancel", tasks=self._tasks)
+        self.client.change_tasks("cancel", tasks=self.tasks)
         self.client.resume()
         self.client.close()

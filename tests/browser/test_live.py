@@ -3,10 +3,14 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.chromium import held
 from tests.browser.flood import RATE, Flood
 from tests.browser.places import arrived
 
 SECONDS = 4.0
+MANY = 8
+# Of each change one element and its text would be left, and of the page around them far more.
+LEFT = MANY
 
 
 def test_the_page_says_that_it_is_stale_and_comes_back_by_itself(page_at, fleet):
@@ -77,3 +81,17 @@ def test_at_95_changes_a_second_neither_filter_nor_focus_nor_scroll_is_lost(crow
     assert abs(link.bounding_box()["y"] - before) < 2
     assert reading.evaluate("document.activeElement.marked"), "another element has the focus, or none"
     expect(link).to_be_focused()
+
+
+def test_what_is_no_longer_shown_is_let_go(crowd_at, flood):
+    """One row after the other, so that each time most of the page stays what it was."""
+    page = arrived(crowd_at())
+    nodes = []
+    for _ in range(3):
+        for verb, shown in (("fail", "no open tasks"), ("retry", "1 open tasks")):
+            for number in range(MANY):
+                flood.client.change_tasks(verb, tasks=flood.tasks[number : number + 1])
+                row = page.get_by_role("row").filter(has_text=f"agent-{number:04}")
+                expect(row.get_by_label(shown)).to_be_visible()
+        nodes.append(held(page).nodes)
+    assert nodes[-1] < nodes[0] + LEFT, nodes

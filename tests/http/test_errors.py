@@ -108,6 +108,16 @@ def test_an_unknown_field_of_a_body_is_told_with_the_nearest_known_one(served, c
     assert control.asked == []
 
 
+def test_a_name_as_long_as_a_page_is_not_told_back_whole(served, control):
+    for problem in (
+        told(served.ask("GET", f"/v1/runs?{'x' * 20_000}=1")),
+        told(served.ask("POST", MESSAGES, {"body": "x", "y" * 20_000: 1})),
+    ):
+        assert problem["status"] == 400
+        assert len(str(problem)) < 1_000
+    assert control.asked == []
+
+
 def test_an_unknown_field_of_a_query_is_told_too(served, control):
     assert "cursor" in told(served.ask("GET", "/v1/runs?colour=red"))["remedy"]
     assert told(served.ask("GET", "/v1/tasks?curser=7"))["remedy"] == "did you mean cursor?"

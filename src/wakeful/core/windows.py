@@ -54,6 +54,13 @@ def inside_until(windows: tuple[Window, ...], now: datetime, zone: ZoneInfo) -> 
     return min(moment, bound) if moment > now else None
 
 
+def never_outside(windows: tuple[Window, ...]) -> bool:
+    """Whether they leave no minute of any week; one-off ones end some day."""
+    recurring = tuple(window for window in windows if window.start is None)
+    week = datetime(2024, 1, 1, tzinfo=UTC)
+    return bool(recurring) and inside_until(recurring, week, ZoneInfo("UTC")) == week + LONGEST_WAIT
+
+
 def opens_at(windows: tuple[Window, ...], now: datetime, zone: ZoneInfo) -> datetime:
     """The first instant from `now` on that lies inside a window; `NEVER` when all of them are over."""
     moment = now

@@ -19,8 +19,11 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 def quoted(text: str) -> str:
     """A value as it is shown in a reason: escaped, and short."""
-    short = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
-    return repr(short)
+    return repr(shortened(text))
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -19,7 +19,7 @@ from wakeful.core.errors import Mistake
 from wakeful.core.hooks import CLOUD_EVENTS, is_hook, read_hook
 from wakeful.core.lifecycle import SINGLE
 from wakeful.core.wording import quoted
-from wakeful.fleet.clashes import check_clashes, warn_sessions
+from wakeful.fleet.clashes import check_clashes, warn_sessions, warn_silence
 from wakeful.fleet.diagnostics import Notes
 from wakeful.fleet.folder import Folder
 from wakeful.fleet.keys import BY_NAME, CHOICES, FLEET_BUDGETS, RUNNERS, Part
@@ -65,6 +65,7 @@ class _Build:
             agents.extend(self._agents(block))
         check_clashes(self.draft.agents, self._replicas, self.notes, MOST_AGENTS)
         warn_sessions(self.draft.agents, agents, self.notes)
+        warn_silence(self.draft.agents, agents, self.notes)
         self._tell_silent()
         zone = own.get("timezone", "UTC")
         recurring = build_recurring(self.draft.recurring, agents, self.notes, self.folder, zone)

@@ -1,6 +1,7 @@
 """Names that would mean two agents: an address, an agent and a replica never share one.
 
-A tmux session that two agents share is a warning: they would type into the same pane while the other is at work."""
+A tmux session that two agents share is a warning: they would type into the same pane while the other is at work. So are
+quiet hours that never end."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from wakeful.core.agents import Agent, Runner
 from wakeful.core.names import LONGEST_NAME
+from wakeful.core.windows import never_outside
 from wakeful.core.wording import quoted
 from wakeful.fleet.diagnostics import Notes
 from wakeful.fleet.tree import Block
@@ -56,3 +58,15 @@ def warn_sessions(blocks: list[Block], agents: Sequence[Agent], notes: Notes) ->
             f"{names} share the tmux session {quoted(session)}: each would type while another is at work",
             "remove REPLICAS, or declare agents with a session each" if one else "give each a session of its own",
         )
+
+
+def warn_silence(blocks: list[Block], agents: Sequence[Agent], notes: Notes) -> None:
+    """Said once of an agent, however many replicas it has."""
+    silent = {agent.address: agent for agent in agents if agent.enabled and never_outside(agent.limits.quiet_hours)}
+    for block in blocks:
+        if block.name.text in silent:
+            notes.warn(
+                block.entries["QUIET-HOURS"].value if "QUIET-HOURS" in block.entries else block.name,
+                f"the quiet hours of {block.name.text} leave no minute of the week: nothing of it begins by itself",
+                "leave it an hour, or say ENABLED: no",
+            )

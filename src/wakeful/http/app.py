@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 
 from wakeful import __version__
 from wakeful.control.operations import OPERATIONS
+from wakeful.core.wording import shortened
 from wakeful.http.auth import Authority, Failures, Keys
 from wakeful.http.entry import Entry, caller_of
 from wakeful.http.errors import Problem
@@ -138,7 +139,7 @@ async def _misunderstood(request: Request, error: Exception) -> Response:
 def _mistake(request: Request, found: dict[str, Any]) -> dict[str, str]:
     if found["type"] == "json_invalid":
         return {"where": "body", "reason": f"not JSON: {found['ctx']['error']} at character {found['loc'][1]}"}
-    where = ".".join(str(part) for part in found["loc"])
+    where = ".".join(shortened(str(part)) for part in found["loc"])
     if found["type"] not in ("extra_forbidden", NOT_ASKED):
         return {"where": where, "reason": found["msg"]}
     known = _fields(request)

@@ -46,8 +46,14 @@ def _listed(value: Any) -> Any:
     return [part for text in value for part in text.split(",") if part] if isinstance(value, list) else value
 
 
-Names = Annotated[list[Name], BeforeValidator(_listed), Field(max_length=500)]
-Lanes = Annotated[list[Name], BeforeValidator(_listed), Field(max_length=100)]
+def _or_text(schema: dict[str, Any]) -> None:
+    """A list of one is a text to whoever reads the query, and so is a list with commas."""
+    listed = {key: schema.pop(key) for key in ("type", "items", "maxItems")}
+    schema["anyOf"] = [listed, {"type": "string", "maxLength": 200}]
+
+
+Names = Annotated[list[Name], BeforeValidator(_listed), Field(max_length=500, json_schema_extra=_or_text)]
+Lanes = Annotated[list[Name], BeforeValidator(_listed), Field(max_length=100, json_schema_extra=_or_text)]
 TaskStates = Annotated[list[TaskStateWord], BeforeValidator(_listed)]
 EventWords = Annotated[list[EventWord], BeforeValidator(_listed)]
 

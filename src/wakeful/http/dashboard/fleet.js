@@ -42,11 +42,7 @@ export default function Fleet() {
   const [open, setOpen] = useState(null);
   const acts = useCallback((name, verb) => (verb in AT_ONCE ? AT_ONCE[verb](name) : setOpen({ name, verb })), []);
   const [shape, , height] = width.value;
-  // Rows are replaced, never changed: what was drawn of one holds, and is not even compared.
-  const draw = useMemo(() => {
-    const drawn = new WeakMap();
-    return (row) => drawn.get(row) || (drawn.set(row, html`<${Cells} row=${row} acts=${acts} places=${places.value} />`), drawn.get(row));
-  }, [acts, places.value]);
+  const draw = useCallback((row) => html`<${Cells} row=${row} acts=${acts} places=${places.value} />`, [acts, places.value]);
   if (!loaded.value) return html`<h1>Fleet</h1><p class="loading">asking for the fleet…</p>`;
   return html`<section class=${`fleet is-${shape}`}>
     <${Lately} />

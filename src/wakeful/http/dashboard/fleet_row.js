@@ -1,6 +1,6 @@
 // One agent in a row: what it is doing, its day, what it has used, what waits for it, how it ended and when it goes on.
 
-import { html } from "./base.js";
+import { html, steady } from "./base.js";
 import { now } from "./live.js";
 import { Bar, to } from "./parts.js";
 import { clock, Doing, plain, roughly, Running, SIGNS, time } from "./words.js";
@@ -8,8 +8,9 @@ import { conditionOf, nextOf, outagesOf } from "./fleet_order.js";
 
 const cell = (name, content) => html`<span role="cell" class=${`fleet-${name}`}>${content}</span>`;
 
-// `acts` is given the agent and what is asked of it; `places` says whether it is worth saying where an agent runs.
-export function Cells({ row, acts, places }) {
+// `acts` is given the agent and what is asked of it; `places` says whether it is worth saying where an agent runs. Rows
+// are replaced, never changed.
+export const Cells = steady(({ row, acts, places }) => {
   const { today } = row;
   const condition = conditionOf(row);
   return html`
@@ -24,7 +25,7 @@ export function Cells({ row, acts, places }) {
     ${cell("last", html`<${Last} last=${row.last} />`)}
     ${cell("next", html`<${Next} row=${row} />`)}
     ${cell("acts", html`<${RowActs} row=${row} acts=${acts} />`)}`;
-}
+});
 
 // Where what it is doing does not tell why it stands so high.
 const SAID = { overdue: "beyond its limit", failing: "its last run failed" };

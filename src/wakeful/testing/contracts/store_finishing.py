@@ -19,6 +19,7 @@ from wakeful.core.settlement import Settlement, settle
 from wakeful.core.standing import Standing
 from wakeful.core.wakes import Cause, Subject
 from wakeful.store.protocol import Finish
+from wakeful.store.running import MOST_SHOWN
 from wakeful.testing.contracts.store_case import (
     ADMIT,
     BY_US,
@@ -122,6 +123,14 @@ class FinishingContract(StoreCase):
         urgent = self.message("moss", "new", now=END, priority=Priority.urgent)
         (order,) = self.serve(END + 10 * MINUTE)
         assert [item.id for item in order.items] == [old, urgent]
+
+    def test_a_heap_of_what_runs_failed_on_does_not_crowd_out_what_is_more_urgent(self) -> None:
+        self.declare(MOSS)
+        old = [self.message("moss", f"old {number}") for number in range(MOST_SHOWN + 1)]
+        self.end(self.start(timer("moss", BEAT), BEAT), FAILED, END)
+        urgent = self.message("moss", "new", now=END, priority=Priority.urgent)
+        (order,) = self.serve(END + 10 * MINUTE)
+        assert [item.id for item in order.items] == [*old[: MOST_SHOWN - 1], urgent]
 
     def test_a_tick_of_the_operator_runs_the_beat(self) -> None:
         self.declare(MOSS)

@@ -86,15 +86,17 @@ UPDATE item SET asked = :wake WHERE id = :item AND asked IS NULL AND (ring_at IS
 UPDATE item SET asked = NULL WHERE id = :item AND asked = :wake;
 
 -- name: items_to_show
-SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
-    unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
-    closed_at, by_run, reply_to, thread, metadata, payload, timeout, tags, dedupe, waits_for
-FROM item
-WHERE agent IN (:agent, :address) AND kind = 'message' AND closed_at IS NULL AND held_by IS NULL
-    AND (not_before IS NULL OR not_before <= :now)
-    AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
-ORDER BY unanswered > 0 DESC, priority DESC, id
-LIMIT :limit;
+-- What a run failed on comes first, but a heap of it never crowds out what is more urgent.
+SELECT * FROM (
+    SELECT id, kind, state, agent, role, sender, origin, subject, body, type, priority, ring, fingerprint, shown, asked,
+        unanswered, held_by, attempts, max_retries, key, source, external_id, not_before, result, error, created_at,
+        closed_at, by_run, reply_to, thread, metadata, payload, timeout, tags, dedupe, waits_for
+    FROM item
+    WHERE agent IN (:agent, :address) AND kind = 'message' AND closed_at IS NULL AND held_by IS NULL
+        AND (not_before IS NULL OR not_before <= :now)
+        AND (shown IS NULL OR shown <> fingerprint OR unanswered > 0)
+    ORDER BY priority DESC, unanswered > 0 DESC, id LIMIT :limit
+) AS chosen ORDER BY unanswered > 0 DESC, priority DESC, id;
 
 -- name: show_item
 INSERT INTO run_item (run, item, fingerprint) VALUES (:run, :item, :fingerprint);
