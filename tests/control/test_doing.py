@@ -117,6 +117,15 @@ def test_of_several_pauses_the_one_that_holds_longest_is_told_and_that_of_the_fl
     assert doing(desk) == ["paused with the fleet"]
 
 
+def test_who_is_disabled_stays_so_whatever_holds_the_fleet(desk):
+    desk.declare("wren", an_agent("rook", enabled=False))
+    desk.ask("pause", reason="lunch")
+    assert (doing(desk, "rook"), desk.ask("agent", agent="rook")["state"]) == (["disabled"], "disabled")
+    assert desk.ask("agent", agent="wren")["state"] == "paused"
+    desk.ask("pause_agent", agent="rook", reason="it too")
+    assert desk.ask("agent", agent="rook")["state"] == "paused"
+
+
 def test_who_waits_is_told_with_what_holds_it(desk):
     quiet = Limits(quiet_hours=(parse_window("12:30-14:00"),))
     desk.declare("wren", "moss", an_agent("fern", limits=quiet), an_agent("dove", every=None), sessions=1)

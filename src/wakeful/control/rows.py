@@ -64,11 +64,12 @@ def usage(spend: Spend) -> Row:
 
 
 def agent_state(row: AgentRow, now: datetime) -> str:
-    """The strongest of what holds; an agent that is paused may still be in the run that it was in."""
+    """The strongest of what holds; an agent that is paused may still be in the run that it was in. One that is disabled
+    would not run after the fleet's pause either."""
     pauses = held_by(row, now)
     if any(pause.owner == QUARANTINE for pause in pauses):
         return "quarantined"
-    if pauses:
+    if any(row.agent.enabled or pause.scope != FLEET for pause in pauses):
         return "paused"
     if not row.agent.enabled:
         return "disabled"
