@@ -170,6 +170,7 @@ def test_a_fleets_schedule_is_displaced_by_an_agents_interval_and_kept_by_the_ot
         ([":BREATHER: 1m"], "BREATHER has no effect without INTERVAL: continuous"),
         ([":SCHEDULE: @daily", ":OFFSET: 1m"], "OFFSET has no effect on a SCHEDULE"),
         ([":ON: webhook://github"], "a webhook without a secret stays closed"),
+        ([":ON: kafka://localhost:9092/notes?group=desk"], "kafka:// is not read yet: nothing arrives from it"),
     ],
 )
 def test_a_key_without_effect_is_told(desk, said, lines, told):

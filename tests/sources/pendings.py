@@ -1,4 +1,4 @@
-"""What is outside, in three kinds: a folder, a program, a server on the loopback."""
+"""What is outside, in four kinds: a folder, a board, a program, a server on the loopback."""
 
 import json
 import os
@@ -6,11 +6,13 @@ import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from wakeful.core.snapshots import read_snapshot
+from wakeful.sources.board import Reading
 from wakeful.sources.directory import Directory
 from wakeful.sources.folder import Listing, Look
 from wakeful.sources.snapshot import ProgramSnapshot, UrlSnapshot
@@ -50,6 +52,32 @@ class Files:
         self.told.tell()
 
     def close(self) -> None: ...
+
+
+class Board(Files):
+    """An org file in that folder, with an entry for each thing; written elsewhere and renamed."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.entries: dict[str, str] = {}
+        self._write()
+
+    def source(self) -> Directory:
+        look = partial(Reading, name="board.org", address="moss")
+        return Directory("moss", self.folder, self.told, name="board", look=look)
+
+    def put(self, id: str, words: str) -> None:
+        self.entries[id] = words
+        self._write()
+
+    def take(self, id: str) -> None:
+        del self.entries[id]
+        self._write()
+
+    def _write(self) -> None:
+        # A heading is one line.
+        told = [f"* TODO {id.replace(chr(10), ' ')}\n{words}\n" for id, words in sorted(self.entries.items())]
+        super().put("board.org", "".join(told))
 
 
 def look(place: Path, before: Look | None = None, *, later: float = 0.0) -> Look:

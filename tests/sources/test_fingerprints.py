@@ -23,7 +23,7 @@ def test_a_rewrite_in_the_same_second_at_the_same_size_is_another_file(inbox):
 def test_a_rewrite_that_bears_the_very_same_stamps_is_seen_by_its_content(inbox, monkeypatch):
     """As on a file system whose stamps are coarse: nothing but the content differs."""
     clock = time.time()
-    monkeypatch.setattr(folder, "_stamps", lambda about: folder.Stamps(1, int(clock * 1e9), about.st_ino, 3))
+    monkeypatch.setattr(folder, "stamps_of", lambda about: folder.Stamps(1, int(clock * 1e9), about.st_ino, 3))
     place = inbox.folder / "note"
     place.write_text("one")
     first = look(inbox.folder)

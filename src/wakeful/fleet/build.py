@@ -29,6 +29,8 @@ from wakeful.fleet.tree import Block, Draft, Entries, Entry, printed_key
 from wakeful.fleet.values import command
 
 DEFAULT_INTERVAL = timedelta(hours=1)
+# Whose addresses are understood, and that is all.
+BROKERS = ("kafka", "sqs", "redis", "nats")
 RINGING = ("ON", "INBOX", "TASKS")
 MOST_AGENTS = 250_000
 
@@ -205,6 +207,12 @@ class _Build:
                 "a webhook without a secret stays closed",
                 "add ?secret=ENV_NAME and put the secret into that variable",
             )
+        if isinstance(sources, tuple) and (unread := [scheme for scheme in map(_scheme, sources) if scheme in BROKERS]):
+            self.notes.warn(
+                entries["ON"].value,
+                f"{unread[0]}:// is not read yet: nothing arrives from it",
+                "poll it with snapshot+exec:PROGRAM, or have it sent to a webhook",
+            )
         if "OFFSET" in entries and "SCHEDULE" in values:
             self.notes.warn(entries["OFFSET"].key, "OFFSET has no effect on a SCHEDULE", "remove it")
 
@@ -222,6 +230,10 @@ class _Build:
 
 def _place(entry: Entry) -> tuple[int, int]:
     return entry.key.line, entry.key.column
+
+
+def _scheme(address: str) -> str:
+    return address.partition("://")[0]
 
 
 def _is_open_hook(address: str) -> bool:

@@ -1,4 +1,4 @@
-"""A folder whose files are pending: an agent's INBOX.
+"""A folder whose files are pending: an agent's INBOX. Or a file in it whose entries are: its BOARD.
 
 Laws:
 - The kernel's hints make it quick; a look at the folder decides, at a hint and now and then without one.
@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Protocol
 
 from wakeful.core.items import Observation
 from wakeful.sources import text
-from wakeful.sources.aside import Unreadable
+from wakeful.sources.aside import Unreadable, Work
 from wakeful.sources.folder import Listing, Look, Nearest
 from wakeful.sources.mirror import Mirror
 from wakeful.sources.protocol import Hints
@@ -72,10 +73,21 @@ class Bell:
         return True
 
 
+class Looking(Work[Look], Protocol):
+    # One that no longer rises hangs.
+    progress: int
+
+
+class LookInto(Protocol):
+    def __call__(self, folder: Path, before: Look, *, now: float, elapsed: float) -> Looking:
+        """One look: `now` is the calendar and `elapsed` a clock that is never set, both in seconds."""
+
+
 class Directory(Mirror):
-    def __init__(self, agent: str, folder: Path, hints: Hints, *, name: str = NAME) -> None:
+    def __init__(self, agent: str, folder: Path, hints: Hints, *, name: str = NAME, look: LookInto = Listing) -> None:
         super().__init__(name, agent)
         self._folder = folder
+        self._look_into = look
         self._hints = hints
         self._bell = Bell()
         # None before the first look: to watch what hangs (a dead mount) would hang everything.
@@ -99,7 +111,7 @@ class Directory(Mirror):
         for _ in range(FEW):
             self._watch()
             before = self._seen
-            listing = Listing(self._folder, self._seen, now=time.time(), elapsed=time.monotonic())
+            listing = self._look_into(self._folder, self._seen, now=time.time(), elapsed=time.monotonic())
             try:
                 self._seen = await self._unless_it_hangs(listing)
             except Unreadable as error:
@@ -119,7 +131,7 @@ class Directory(Mirror):
         """Whether another folder is in its place than at the look before, without any trouble in between."""
         return before.inode is not None and (before.device, before.inode) != (self._seen.device, self._seen.inode)
 
-    async def _unless_it_hangs(self, listing: Listing) -> Look:
+    async def _unless_it_hangs(self, listing: Looking) -> Look:
         look = asyncio.ensure_future(self._aside.do(listing))
         try:
             progress = 0

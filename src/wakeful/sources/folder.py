@@ -42,7 +42,7 @@ _TEMPORARY = re.compile(
     r"\.|(?:#.*#|4913|.*(?:~|\.(?:tmp|temp|part|partial|filepart|crdownload|download|sw[nopx])))\Z", re.I | re.S
 )
 _LISTING = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Stamps(NamedTuple):
@@ -141,19 +141,19 @@ class Listing:
         if stat.S_ISREG(about.st_mode):
             self._meet_file(listing, entry.name, about)
         elif stat.S_ISLNK(about.st_mode):
-            self._keep(entry.name, _stamps(about), "[a link, which is not followed]")
+            self._keep(entry.name, stamps_of(about), "[a link, which is not followed]")
         if len(self._kept) > MOST_FILES:
             raise Unreadable(f"{self._shown_path()}: more than {MOST_FILES:,} files; move what is done elsewhere")
 
     def _meet_file(self, listing: int, name: str, about: os.stat_result) -> None:
-        stamps = _stamps(about)
+        stamps = stamps_of(about)
         known = self._before.kept.get(name)
         if known is not None and known.sure and known.stamps == stamps:
             self._kept[name] = known
             self._shown += len(known.thing.body)
             return
         try:
-            file = os.open(name, _READING, dir_fd=listing)
+            file = os.open(name, READING, dir_fd=listing)
         except FileNotFoundError:
             return
         except BlockingIOError:
@@ -172,7 +172,7 @@ class Listing:
             self._leave(name, stamps)
             return
         try:
-            content = _first(file, SMALL)
+            content = first(file, SMALL)
         except OSError as error:
             self._keep(name, stamps, f"[cannot be read: {error.strerror}]")
             return
@@ -256,15 +256,15 @@ class Nearest:
         """It is over in no time, or hangs where nothing can be done about it."""
 
 
-def _stamps(about: os.stat_result) -> Stamps:
+def stamps_of(about: os.stat_result) -> Stamps:
     return Stamps(about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_size)
 
 
 def _is(file: int, stamps: Stamps) -> bool:
-    return _stamps(os.fstat(file)) == stamps
+    return stamps_of(os.fstat(file)) == stamps
 
 
-def _first(file: int, most: int) -> bytes:
+def first(file: int, most: int) -> bytes:
     pieces = []
     while most > 0 and (piece := os.read(file, most)):
         pieces.append(piece)

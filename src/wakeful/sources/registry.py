@@ -9,6 +9,8 @@ from pathlib import Path
 
 from wakeful.core.agents import Agent
 from wakeful.core.snapshots import is_snapshot, read_snapshot
+from wakeful.sources.board import NAME as BOARD
+from wakeful.sources.board import Reading
 from wakeful.sources.directory import NAME as INBOX
 from wakeful.sources.directory import Directory
 from wakeful.sources.protocol import Declared, Hints, Source
@@ -41,6 +43,11 @@ def _of(agent: Agent, around: Around) -> Iterable[Declared]:
         folder = around.root.absolute() / agent.inbox
         make = partial(Directory, agent.address, folder, around.hints)
         yield Declared(source=INBOX, agent=agent.address, made_of=(folder,), make=make)
+    if agent.board is not None:
+        board = around.root.absolute() / agent.board
+        look = partial(Reading, name=board.name, address=agent.address)
+        make = partial(Directory, agent.address, board.parent, around.hints, name=BOARD, look=look)
+        yield Declared(source=BOARD, agent=agent.address, made_of=(board,), make=make)
     for written in agent.events:
         if is_snapshot(written):
             yield _snapshot(agent, written, around)
