@@ -73,6 +73,8 @@ OTHERS = {
     ("reload",),
     ("restore",),
     ("token",),
+    ("service", "install"),
+    ("service", "uninstall"),
     ("top",),
     ("store", "copy"),
 }

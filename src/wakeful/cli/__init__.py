@@ -54,6 +54,7 @@ COMMANDS = {
     "restore": ("wakeful.cli.keeping:restore", "Put a backup in the place of what is stored."),
     "store": ("wakeful.cli.store:store", "Move everything to another store."),
     "mcp": ("wakeful.cli.mcp:mcp", "Serve the tools of the fleet to a model, over MCP."),
+    "service": ("wakeful.cli.service:service", "The fleet as a service of systemd: install, uninstall."),
     "token": ("wakeful.cli.token:token", "Print the operator's token."),
 }
 
