@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 
 from wakeful.sources.aside import Unreadable
-from wakeful.sources.board import LARGEST, Reading, entries, observed
+from wakeful.sources.board import LARGEST, Reading
+from wakeful.sources.board_text import entries, named, observed, rewritten
 from wakeful.sources.folder import Look
 
 BOARD = """#+TITLE: the desk
 Some words before everything.
 * NEXT task-7                                                   :press:night:
+SCHEDULED: <2026-12-01 Tue>
 :PROPERTIES:
 :EFFORT: 2h
 :END:
-SCHEDULED: <2026-12-01 Tue>
 Write to the mayor.
 ** DONE ask for the address
 ** TODO [#A] find a stamp
@@ -93,6 +94,11 @@ def test_an_id_outlives_a_title():
     assert ids(board.format("one", "ID")) == ids(board.format("two", "custom_id")) == ["4f-11"]
 
 
+def test_one_that_another_has_claimed_keeps_its_number():
+    claimed = "* TODO a\n:PROPERTIES:\n:AGENT: wren\n:END:\n* TODO a\n"
+    assert (ids(claimed, "moss"), ids(claimed, "wren")) == (["a (2)"], ["a", "a (2)"])
+
+
 def test_two_that_are_called_the_same_are_two():
     assert ids("* TODO a\n* TODO a\n* TODO a (2)\n* TODO a\n") == ["a", "a (2)", "a (2) (2)", "a (3)"]
 
@@ -117,6 +123,47 @@ def test_whatever_changes_in_it_makes_it_another(changed):
 
 def test_lines_may_end_as_they_do_elsewhere():
     assert prints(BOARD) == prints(BOARD.replace("\n", "\r\n"))
+
+
+# ---- a claim
+
+
+def claimed(board: str, id: str, word: str = "DOING", agent: str = "wren") -> str:
+    return rewritten(board, named(board)[id], word=word, agent=agent)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("* TODO a\ntext\n* TODO b", "* DOING a\n:PROPERTIES:\n:AGENT: wren\n:END:\ntext\n* TODO b"),
+        ("** TODO [#A] a :x:\n", "** DOING [#A] a :x:\n:PROPERTIES:\n:AGENT: wren\n:END:\n"),
+        ("* TODO a\r\n", "* DOING a\r\n:PROPERTIES:\r\n:AGENT: wren\r\n:END:\r\n"),
+        (
+            "* TODO a\nDEADLINE: <2026-12-01>\ntext",
+            "* DOING a\nDEADLINE: <2026-12-01>\n:PROPERTIES:\n:AGENT: wren\n:END:\ntext",
+        ),
+        (
+            "* TODO a\n  :PROPERTIES:\n  :AGENT: wren\n  :ID: a\n  :END:\n",
+            "* DOING a\n  :PROPERTIES:\n  :ID: a\n:AGENT: wren\n  :END:\n",
+        ),
+    ],
+    ids=["plain", "decorated", "other ends of lines", "planned", "with a drawer"],
+)
+def test_a_claim_changes_the_keyword_and_the_claim_and_nothing_else(before, after):
+    assert claimed(before, "a") == after
+    (entry,) = (entry for entry in entries(after) if entry.name == "a")
+    assert (entry.word, entry.agent) == ("DOING", "wren")
+
+
+def test_a_claim_that_is_taken_back_leaves_the_board_as_it_was():
+    board = "#+TITLE: x\n* TODO a\ntext\n* TODO b\n:PROPERTIES:\n:ID: b\n:END:\n"
+    for id in ("a", "b"):
+        assert claimed(claimed(board, id), id, "TODO", "") == board
+
+
+def test_a_drawer_that_nobody_closed_is_left_alone():
+    board = "* TODO a\n:PROPERTIES:\n:ID: a\ntext\n"
+    assert claimed(board, "a") == "* DOING a\n:PROPERTIES:\n:AGENT: wren\n:END:\n:PROPERTIES:\n:ID: a\ntext\n"
 
 
 # ---- the file

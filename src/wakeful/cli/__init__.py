@@ -34,6 +34,7 @@ COMMANDS = {
     "stuck": ("wakeful.cli.stuck:stuck", "What woke an agent and was never dealt with."),
     "task": ("wakeful.cli.task:task", "Tasks: add, list, show, and what becomes of them."),
     "dead": ("wakeful.cli.dead:dead", "Tasks that were given up: list, show, replay, discard."),
+    "board": ("wakeful.cli.board:board", "An org board: list, claim and release its entries."),
     "import": ("wakeful.cli.importing:import_tasks", "Take over the queue of another system."),
     "step": ("wakeful.cli.step:step", "Inside a run: do a thing once, and keep what came of it."),
     "runs": ("wakeful.cli.runs:runs", "The runs, newest first."),
