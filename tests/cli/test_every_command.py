@@ -73,6 +73,7 @@ OTHERS = {
     ("reload",),
     ("restore",),
     ("token",),
+    ("simulate",),
     ("board", "list"),
     ("board", "claim"),
     ("board", "release"),

@@ -45,6 +45,7 @@ COMMANDS = {
     "why": ("wakeful.cli.why:why", "Why an agent runs or does not, guard by guard."),
     "blame": ("wakeful.cli.blame:blame", "What led to a run, and what it has cost."),
     "forecast": ("wakeful.cli.forecast:forecast", "The next beats of an agent."),
+    "simulate": ("wakeful.cli.simulate:simulate", "What the fleet would do and cost in the days to come."),
     "decisions": ("wakeful.cli.records:decisions", "The verdicts on wakes, newest first."),
     "events": ("wakeful.cli.records:events", "Everything that happened, oldest first."),
     "set": ("wakeful.cli.settings:change", "Show or change the limits of a live agent."),
