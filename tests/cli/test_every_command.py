@@ -74,6 +74,7 @@ OTHERS = {
     ("restore",),
     ("token",),
     ("simulate",),
+    ("drill",),
     ("board", "list"),
     ("board", "claim"),
     ("board", "release"),

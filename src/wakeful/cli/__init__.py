@@ -46,6 +46,7 @@ COMMANDS = {
     "blame": ("wakeful.cli.blame:blame", "What led to a run, and what it has cost."),
     "forecast": ("wakeful.cli.forecast:forecast", "The next beats of an agent."),
     "simulate": ("wakeful.cli.simulate:simulate", "What the fleet would do and cost in the days to come."),
+    "drill": ("wakeful.cli.drill:drill", "Prove on this fleet that a crash loses and repeats nothing."),
     "decisions": ("wakeful.cli.records:decisions", "The verdicts on wakes, newest first."),
     "events": ("wakeful.cli.records:events", "Everything that happened, oldest first."),
     "set": ("wakeful.cli.settings:change", "Show or change the limits of a live agent."),

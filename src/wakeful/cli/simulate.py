@@ -56,7 +56,7 @@ def simulate(place: Place, days: float, seed: int, takes: str, run: str | None, 
         each = parse_duration(takes)
     except Mistake as mistake:
         raise Complaint(f"--takes: {mistake.reason}", mistake.remedy, BAD) from None
-    file = _file(place, run)
+    file = fleet_file(place, run)
     began, start = time.monotonic(), datetime.now(UTC)
     with tempfile.TemporaryDirectory(prefix="wakeful-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
         from wakeful.testing.rehearsal import Rehearsal
@@ -78,7 +78,7 @@ def simulate(place: Place, days: float, seed: int, takes: str, run: str | None, 
         _show(answer, start, time.monotonic() - began)
 
 
-def _file(place: Place, run: str | None) -> FleetFile:
+def fleet_file(place: Place, run: str | None) -> FleetFile:
     from wakeful.fleet.load import find_fleet
     from wakeful.fleet.watch import FleetFile
 

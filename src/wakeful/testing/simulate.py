@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wakeful.control.auditing.audit import audit
+from wakeful.core.agents import Fleet
 from wakeful.core.events import EventKind
 from wakeful.testing.checkers import History, Violation, judge
 from wakeful.testing.pace import PACE
@@ -44,10 +45,10 @@ class Report:
     injected: dict[str, int] = field(default_factory=dict)
 
 
-def simulate(seed: int, *, days: float | None = None, pace: float = PACE) -> Report:
+def simulate(seed: int, *, days: float | None = None, pace: float = PACE, fleet: Fleet | None = None) -> Report:
     disk = str(MEMORY_DISK) if MEMORY_DISK.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="wakeful-", dir=disk) as folder:
-        world = World(seed, Path(folder) / "wakeful.db", open_store, days=days, pace=pace)
+        world = World(seed, Path(folder) / "wakeful.db", open_store, days=days, pace=pace, fleet=fleet)
         try:
             violations, met = _live(world)
         finally:

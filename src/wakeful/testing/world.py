@@ -58,9 +58,11 @@ class World:
         *,
         days: float | None = None,
         pace: float = PACE,
+        fleet: Fleet | None = None,
         tell_time: Callable[[SqlStore, datetime], None] | None = None,
     ) -> None:
-        """`tell_time` is for a store that does not read the clock of the leases by itself."""
+        """`fleet` is one to begin with, unless it is drawn. `tell_time` is for a store that does not read the clock of
+        the leases by itself."""
         self.seed = seed
         self.pace = pace
         self.folder = path.with_name(f"nodes of {path.stem}")
@@ -71,7 +73,8 @@ class World:
         self.witness = Witness(self.clock)
         self.scribe = Scribe(self.witness)
         # What the file says.
-        self.fleet: Fleet = draw_fleet(shape, self.start)
+        drawn = draw_fleet(shape, self.start)
+        self.fleet: Fleet = fleet or drawn
         self.length = timedelta(days=days or shape.choice((1, 1, 1, 1, 1, 1, 1, 2, 2, 3)))
         self.faults = Faults(Random(f"{seed}:faults"), shape)
         self.shelves = Shelves(seed, self.faults.count)
