@@ -1,7 +1,15 @@
 """Long names and long reasons, windows of every size, and a clock that is wrong."""
 
+import pytest
+from playwright.sync_api import expect
+
 from tests.browser.chromium import settled
 from tests.browser.places import arrived
+from tests.browser.tour import TOO_WIDE
+from tests.engine.stage import heading
+
+NAME = "reads-the-letters-of-the-eastern-archive-and-answers-every-one"
+REASON = "מחר בבוקר " + "thereisnospaceinthis" * 5 + " and it goes on, for whoever asks why nothing happens" * 5
 
 CUT_OFF = """() => [...document.querySelectorAll(".fleet-row")].slice(0, 3).flatMap((row) => {
   const edge = row.getBoundingClientRect().right;
@@ -18,3 +26,32 @@ def test_at_every_width_whatever_can_be_done_to_an_agent_lies_within_its_row(pag
         if said := page.evaluate(CUT_OFF):
             found[width] = said
     assert found == {}
+
+
+@pytest.fixture
+def longest(shop):
+    """An agent with a name as long as may be, paused for a reason as long as may be."""
+    file = shop.folder / "fleet.org"
+    before = file.read_text()
+    try:
+        file.write_text(before + heading(NAME, run="true", interval="1d"))
+        shop.client.reload()
+        shop.client.pause_agent(NAME, reason=REASON[:400])
+        yield NAME
+        shop.client.resume_agent(NAME)
+    finally:
+        file.write_text(before)
+        shop.client.reload()
+
+
+def test_the_longest_name_and_reason_widen_no_page_of_a_small_screen(shop_at, shop, longest):
+    page, found = shop_at(width=360, height=740), {}
+    for route in ("#/", "#/timeline", *(f"#/agents/{longest}{tab}" for tab in ("", "/why", "/inbox", "/settings"))):
+        page.goto(f"{shop.url}/{route}")
+        arrived(page)
+        expect(page.get_by_role("alert").get_by_role("button", name=f"Resume {longest}")).to_be_in_viewport(ratio=1)
+        if said := page.evaluate(TOO_WIDE):
+            found[route] = said
+    assert found == {}
+    page.goto(f"{shop.url}/#/")
+    expect(page.get_by_role("row").get_by_role("link", name=longest)).to_have_attribute("title", longest)

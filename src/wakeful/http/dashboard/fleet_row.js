@@ -14,7 +14,7 @@ export const Cells = steady(({ row, acts, places }) => {
   const { today } = row;
   const condition = conditionOf(row);
   return html`
-    ${cell("name", html`<a href=${to.agent(row.name)}>${row.name}</a>${places && row.node && html`<small class="dim">on ${row.node}</small>`}`)}
+    ${cell("name", html`<a href=${to.agent(row.name)} title=${row.name}>${row.name}</a>${places && row.node && html`<small class="dim">on ${row.node}</small>`}`)}
     ${cell("doing", html`<${WhatItDoes} row=${row} condition=${condition} />`)}
     ${cell("day", html`<${Day} row=${row} />`)}
     ${cell("wakes", html`<${Bar} label="wakes today" ...${today.wakes} />`)}

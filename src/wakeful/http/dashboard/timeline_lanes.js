@@ -128,7 +128,7 @@ function Label({ name }) {
   const row = useComputed(() => agents.value.get(name)).value;
   if (!row) return html`<div role="rowheader" class="timeline-label"><strong>${name}</strong></div>`;
   return html`<div role="rowheader" class="timeline-label">
-    <strong class=${`state is-${row.state}`}><i aria-hidden="true">${SIGNS[row.state] || "·"}</i><${AgentLink} name=${name} /></strong>
+    <strong class=${`state is-${row.state}`} title=${name}><i aria-hidden="true">${SIGNS[row.state] || "·"}</i><${AgentLink} name=${name} /></strong>
     <small><${Doing} parts=${row.doing} /></small>
   </div>`;
 }
