@@ -55,3 +55,21 @@ def test_the_longest_name_and_reason_widen_no_page_of_a_small_screen(shop_at, sh
     assert found == {}
     page.goto(f"{shop.url}/#/")
     expect(page.get_by_role("row").get_by_role("link", name=longest)).to_have_attribute("title", longest)
+
+
+def test_a_pause_with_a_long_reason_leaves_room_for_the_page_and_can_be_lifted(shop_at, shop):
+    page = arrived(shop_at())
+    shop.client.pause(reason=REASON[:400])
+    try:
+        banner = page.get_by_role("alert").filter(has_text="THE FLEET IS PAUSED")
+        expect(banner).to_be_visible()
+        for width, height in ((360, 740), (640, 400), (320, 256), (1280, 320), (1280, 800)):
+            page.set_viewport_size({"width": width, "height": height})
+            page.evaluate("scrollTo(0, 2_000)")
+            settled(page)
+            box = page.locator(".banners").bounding_box()
+            assert box["y"] >= 0 and box["height"] < height / 2, f"at {width} x {height}"
+            expect(banner.get_by_role("button", name="Resume the fleet")).to_be_in_viewport(ratio=1)
+    finally:
+        shop.client.resume()
+    expect(banner).to_have_count(0)
