@@ -73,3 +73,17 @@ def test_a_pause_with_a_long_reason_leaves_room_for_the_page_and_can_be_lifted(s
     finally:
         shop.client.resume()
     expect(banner).to_have_count(0)
+
+
+def test_whoever_goes_back_is_not_asked_to_pause_any_more(page_at, fleet):
+    page = arrived(page_at("#/decisions"))
+    page.goto(f"{fleet.url}/#/agents/wren")
+    arrived(page)
+    page.get_by_role("main").get_by_role("button", name="Pause wren").click()
+    expect(page.get_by_role("dialog", name="Pause wren")).to_be_visible()
+    page.go_back()
+    expect(page).to_have_title("Decisions · wakeful")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.go_forward()
+    expect(page).to_have_title("wren · wakeful")
+    expect(page.get_by_role("dialog")).to_have_count(0)

@@ -3,10 +3,11 @@
 // Law: the receipt is a promise of the server's: from then on nothing begins there, by any path. What it lists as still
 // running is followed until it has ended.
 
-import { html, signal, useState } from "./base.js";
+import { computed, effect, html, signal, useState } from "./base.js";
 import { post } from "./api.js";
 import { agents, now, status, touch } from "./live.js";
 import { Act, AgentLink, Dialog, Fault, note, RunLink } from "./parts.js";
+import { place } from "./place.js";
 import { clock, counted, since, until } from "./words.js";
 
 const OTHER = "other";
@@ -15,6 +16,9 @@ const DURATIONS = [["15m", "15 minutes"], ["1h", "1 hour"], ["4h", "4 hours"], [
 // Whom the open dialog is about: an agent's name, "" for the fleet, null for none.
 const asked = signal(null);
 export const askToPause = (agent = "") => (asked.value = agent);
+// Whoever goes back leaves it with the page that it was asked on.
+const here = computed(() => place.value.path);
+effect(() => void (here.value, (asked.value = null)));
 
 const path = (agent, verb) => (agent ? `/v1/agents/${encodeURIComponent(agent)}/${verb}` : `/v1/${verb}`);
 
