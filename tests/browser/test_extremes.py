@@ -1,5 +1,7 @@
 """Long names and long reasons, windows of every size, and a clock that is wrong."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from playwright.sync_api import expect
 
@@ -87,3 +89,26 @@ def test_whoever_goes_back_is_not_asked_to_pause_any_more(page_at, fleet):
     page.go_forward()
     expect(page).to_have_title("wren · wakeful")
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+@pytest.mark.parametrize("hours", [-3, 3])
+def test_a_clock_that_is_wrong_here_changes_nothing_that_is_told(page_at, fleet, hours):
+    """The engine's is the one that counts."""
+    sent = fleet.client.send("rook", "for later")["message"]["id"]
+    fleet.client.snooze("rook", [sent], "1h")
+    page = page_at.tab()
+    page.clock.install(time=datetime.now(UTC) + timedelta(hours=hours))
+    page.goto(fleet.address)
+    arrived(page)
+    row = page.get_by_role("row", name="jay")
+    expect(row).to_contain_text("running")
+    expect(row).not_to_contain_text("beyond its limit")
+    page.goto(f"{fleet.url}/#/agents/rook/inbox")
+    page.get_by_role("button", name="all", exact=True).click()
+    expect(page.get_by_role("listitem").filter(has_text=f"message {sent}")).to_contain_text("put off until")
+    page.goto(f"{fleet.url}/#/decisions")
+    arrived(page)
+    page.get_by_role("button", name="last 1h").click()
+    since = fleet.client.decisions(since=(datetime.now(UTC) - timedelta(hours=1)).isoformat(), limit=100)["items"]
+    expect(page.locator(".work-verdict")).to_have_count(len(since))
+    fleet.client.mark_read("rook", [sent])

@@ -4,7 +4,7 @@
 
 import { html, useEffect, useState } from "./base.js";
 import { get, post } from "./api.js";
-import { touch } from "./live.js";
+import { now, touch } from "./live.js";
 import { Act, Dialog, Empty, Fault, More, note, RunLink } from "./parts.js";
 import { clock, counted, plain, When } from "./words.js";
 import { cleaned } from "./escapes.js";
@@ -84,7 +84,7 @@ function Message({ name, item, chosen, toggle, done }) {
 
 function standing(item) {
   if (item.state === "closed") return item.closed_at ? `closed ${clock(item.closed_at)}` : "closed";
-  if (item.snoozed_until && Date.parse(item.snoozed_until) > Date.now()) return `put off until ${clock(item.snoozed_until)}`;
+  if (item.snoozed_until && Date.parse(item.snoozed_until) > now.value) return `put off until ${clock(item.snoozed_until)}`;
   return item.unread ? "not shown to any run yet" : "open";
 }
 

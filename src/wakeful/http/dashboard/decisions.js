@@ -38,7 +38,7 @@ function Filters({ filters }) {
     <${Typed} label="Agent" name="agent" value=${said.agent} say=${(agent) => say({ agent })} list="work-agents" autocomplete="off" />
     ${pick("verdict", "Verdict", Object.keys(VERDICTS), (word) => VERDICTS[word])} ${pick("guard", "Guard", GUARDS)} ${pick("cause", "Cause", CAUSES)}
     ${moment("since", "Since")} ${moment("until", "Until")}
-    <span class="chips" role="group" aria-label="lately">${AGO.map(([word, minutes]) => html`<button type="button" onClick=${() => say({ since: new Date(Date.now() - minutes * 60_000).toISOString(), until: "" })}>last ${word}</button>`)}</span>
+    <span class="chips" role="group" aria-label="lately">${AGO.map(([word, minutes]) => html`<button type="button" onClick=${() => say({ since: new Date(now.peek() - minutes * 60_000).toISOString(), until: "" })}>last ${word}</button>`)}</span>
     ${filters.any && html`<button type="button" class="quiet" onClick=${() => say(Object.fromEntries(FILTERS.map((name) => [name, ""])))}>clear</button>`}
     <${AgentNames} /></form>`;
 }

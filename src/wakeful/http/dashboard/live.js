@@ -295,6 +295,8 @@ export function begin() {
   document.addEventListener("visibilitychange", look);
   window.addEventListener("online", () => rested());
   setInterval(tick, 1000);
+  // Known with the first answer, and before the rows in it are drawn.
+  effect(() => void (now.value = Date.now() + ahead.value));
   effect(() => {
     if (token.value) return;
     // The next one may be of another fleet.
