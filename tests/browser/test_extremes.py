@@ -14,9 +14,10 @@ NAME = "reads-the-letters-of-the-eastern-archive-and-answers-every-one"
 REASON = "מחר בבוקר " + "thereisnospaceinthis" * 5 + " and it goes on, for whoever asks why nothing happens" * 5
 
 CUT_OFF = """() => [...document.querySelectorAll(".fleet-row")].slice(0, 3).flatMap((row) => {
-  const edge = row.getBoundingClientRect().right;
+  const edges = [row, row.querySelector(".fleet-acts")].map((each) => each.getBoundingClientRect());
+  const isOut = ({ left, right }) => edges.some((edge) => right > edge.right + 0.5 || left < edge.left - 0.5);
   const buttons = [...row.querySelectorAll("button")];
-  return buttons.filter((each) => each.getBoundingClientRect().right > edge).map((each) => each.ariaLabel);
+  return buttons.filter((each) => isOut(each.getBoundingClientRect())).map((each) => each.ariaLabel);
 })"""
 
 
