@@ -151,7 +151,7 @@ def store_address(data: Path, fleet: Path | None, *, named: bool = True) -> str:
     """Where the fleet's state is kept. A fleet file that is broken, or not there, has no say; nor has one that was only
     `named` by lying in the working folder, where the data folder is another's."""
     known = remembered(data)
-    if fleet is None or not (named or _is_of(data, fleet)):
+    if fleet is None or not (named or is_of(data, fleet)):
         return known or SQLITE
     # To read a fleet takes longer than what most commands do: one that never speaks of a store has none of its own.
     if known is None and not _speaks_of_a_store(fleet):
@@ -162,7 +162,7 @@ def store_address(data: Path, fleet: Path | None, *, named: bool = True) -> str:
     return declared.store if declared is not None else known or SQLITE
 
 
-def _is_of(data: Path, fleet: Path) -> bool:
+def is_of(data: Path, fleet: Path) -> bool:
     """Whether the folder is the file's own, or nobody's yet."""
     in_use = any((data / name).exists() for name in (STORE, DATABASE))
     return not in_use or data.resolve() == (fleet.absolute().parent / DATA).resolve()

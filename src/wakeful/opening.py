@@ -3,11 +3,14 @@
 Laws:
 - A command needs the lock of the data folder only where the store is in that folder, and for as short as possible.
 - psycopg is imported by nobody who does not need it.
+- Where no engine was ever up, a command takes up the fleet file by itself: a message to an agent that is declared there
+  is kept for its first run.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -110,11 +113,13 @@ def open_offline(data: Path, fleet: Path | None = None, *, named: bool = True) -
 
     given: dict[str, Any] = {"runs": data / belongings.RUNS, "clock": now_utc, "fleet_file": fleet}
     address = belongings.store_address(data, fleet, named=named)
+    own = fleet if fleet is not None and (named or belongings.is_of(data, fleet)) else None
     if address != SQLITE:
         shared = open_shared(address)
         from wakeful.store.postgres_access import PostgresInline
 
         try:
+            _take_up_first(shared, own, address)
             yield Control(PostgresInline(shared), **given, node=belongings.known_node(data), shared=True)
         finally:
             shared.close()
@@ -125,6 +130,20 @@ def open_offline(data: Path, fleet: Path | None = None, *, named: bool = True) -
     with DataFolder(data) as folder:
         store = open_sqlite(folder.database)
         try:
+            _take_up_first(store, own, address)
             yield Control(Inline(store), **given, node=belongings.known_node(data))
         finally:
             store.close()
+
+
+def _take_up_first(store: SqlStore, fleet: Path | None, address: str) -> None:
+    """What `wakeful up` would refuse is left to it, and every edit once it was up: it says what is wrong."""
+    now = now_utc()
+    if fleet is None or store.nodes(now):
+        return
+    from wakeful.engine.declarations import unrunnable
+    from wakeful.fleet.load import load_fleet
+
+    declared = load_fleet(fleet, run=os.environ.get("WAKEFUL_RUN")).fleet
+    if declared is not None and declared.store == address and not unrunnable(declared):
+        store.declare(declared, now)

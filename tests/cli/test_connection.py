@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from tests.cli.office import ROOT, TOKEN, Served, spawned, wakeful
+from tests.cli.office import LEASE, ROOT, TOKEN, Served, now, spawned, wakeful
 from wakeful.cli.complaints import from_error
 from wakeful.client.problems import error_of
 from wakeful.core.errors import Ended, Mistake
@@ -28,6 +28,31 @@ def test_a_fleet_file_that_is_not_there_is_told(office):
     result = wakeful("status", "--fleet", "elsewhere/fleet.org")
     assert result.exit_code == 2
     assert "there is no fleet file elsewhere/fleet.org" in result.stderr
+
+
+def test_before_the_first_start_a_command_finds_the_agents_of_the_fleet_file(nowhere):
+    (nowhere / "fleet.org").write_text("#+RUN: true\n* wren\n")
+    sent = wakeful("send", "wren", "the draft is ready")
+    assert sent.exit_code == 0, sent.stderr
+    assert "the draft is ready" in wakeful("inbox", "wren").stdout
+    (nowhere / "fleet.org").write_text("#+RUN: true\n* wren\n* moss\n")
+    assert wakeful("task", "add", "proofs", "--agent", "moss").exit_code == 0
+    assert wakeful("audit").exit_code == 0
+
+
+def test_before_the_first_start_a_fleet_that_up_would_refuse_is_left_to_it(nowhere):
+    for refused in ("* wren\n", "#+RUN: true\n* wren\n:PROPERTIES:\n:INTERVAL: 10\n:END:\n"):
+        (nowhere / "fleet.org").write_text(refused)
+        sent = wakeful("send", "wren", "hello")
+        assert sent.exit_code == 1 and "wakeful up does that" in sent.stderr
+
+
+def test_once_an_engine_was_up_an_edit_is_left_to_the_next_one(office):
+    with office.store() as store:
+        store.join("here", "", "", now(), LEASE)
+    (office.folder / "fleet.org").write_text("#+RUN: true\n* finch\n")
+    assert wakeful("send", "finch", "hello").exit_code == 1
+    assert wakeful("send", "wren", "hello").exit_code == 0
 
 
 def test_the_data_folder_is_beside_the_fleet_file_or_where_it_is_named(office, tmp_path_factory, monkeypatch):

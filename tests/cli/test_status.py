@@ -131,7 +131,7 @@ def test_watching_needs_a_terminal(office):
 
 
 def test_before_the_first_start_it_says_so(nowhere):
-    (nowhere / "fleet.org").write_text("* wren\n:PROPERTIES:\n:RUN: true\n:END:\n")
+    (nowhere / "fleet.org").write_text("* wren\n")
     assert "no agents yet" in wakeful("status").stdout
 
 
