@@ -160,6 +160,16 @@ def test_its_blackouts_are_read_in_both_spellings_with_sunday_as_day_zero(desk):
     assert labour_day.end == datetime(2026, 5, 1, 22, tzinfo=UTC)
 
 
+def test_a_blackout_without_a_type_is_known_by_its_times(desk, said):
+    night = Window(start_minute=23 * 60, end_minute=7 * 60)
+    for written in ('{start: "23:00", end: "07:00"}', '{start_time: "23:00", end_time: "07:00"}', '"23:00-07:00"'):
+        loaded = desk.yml(f"pulse_interval_minutes: 30\npulse_blackouts:\n  - {written}\n", run="true")
+        assert loaded.fleet is not None, said(loaded)
+        assert loaded.fleet.agents[0].limits.quiet_hours == (night,)
+    mixed = desk.yml('pulse_blackouts:\n  - {start: "23:00", end: 2026-12-27T08:00:00Z}\n', run="true")
+    assert any("expected an instant, found '23:00'" in line for line in said(mixed))
+
+
 def test_its_keys_that_mean_nothing_here_are_told_and_let_pass(desk, said):
     told = [line for line in said(desk.yml(CONFIG, run="true")) if "not used" in line]
     assert len(told) == 8

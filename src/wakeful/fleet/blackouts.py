@@ -1,9 +1,10 @@
-"""`pulse_blackouts`: windows in which a pulse-driven agent rests, in both spellings that its users have.
+"""`pulse_blackouts`: windows in which a pulse-driven agent rests, in the spellings that its users have.
 
     - {type: recurring, start_time: "23:00", end_time: "07:00", days_of_week: [1, 2], label: night}
     - {type: one-off, start: 2026-12-24T18:00:00Z, end: 2026-12-27T08:00:00Z}
 
-Day 0 is Sunday. `one_off` with `start_time` and `end_time` means the same as the second.
+Day 0 is Sunday. `one_off` with `start_time` and `end_time` means the same as the second. Where no type is given, times
+of the day make it recurring, whichever of the keys they have; so is a plain `23:00-07:00`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from wakeful.fleet.values import instant
 
 FIELDS = ("TYPE", "LABEL", "START-TIME", "END-TIME", "START", "END", "DAYS-OF-WEEK")
 CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}")
+CLOCKS = re.compile(rf"{CLOCK.pattern}\s*-")
 DIGITS = re.compile(r"[0-9]{1,6}")
 LONGEST_LABEL = 200
 
@@ -52,6 +54,11 @@ def read_blackouts(key: Scalar, value: Raw, notes: Notes) -> tuple[Window, ...]:
 
 
 def _window(item: Raw, notes: Notes) -> Window:
+    if isinstance(item, Scalar) and CLOCKS.match(item.text.strip()):
+        try:
+            return parse_window(item.text.strip())
+        except Mistake as mistake:
+            raise _At(item, mistake.reason, mistake.remedy) from None
     if not isinstance(item, Mapping):
         raise _At(item, f"expected a window, found {described(item)}", "write type:, start_time: and end_time:")
     fields: dict[str, Raw] = {}
@@ -72,7 +79,8 @@ def _spelled(name: str) -> str:
 
 def _is_one_off(fields: dict[str, Raw]) -> bool:
     if "TYPE" not in fields:
-        return "START" in fields or "END" in fields
+        given = [fields[name] for name in ("START", "END") if name in fields]
+        return any(not CLOCK.fullmatch(_text(value)) for value in given)
     kind = _text(fields["TYPE"]).lower().replace("_", "-")
     if kind not in ("recurring", "one-off"):
         raise _At(
@@ -103,9 +111,9 @@ def _one_off(item: Mapping, fields: dict[str, Raw]) -> Window:
 
 def _recurring(item: Mapping, fields: dict[str, Raw]) -> Window:
     for name in ("START", "END"):
-        if name in fields:
+        if name in fields and "TYPE" in fields:
             raise _At(fields[name], f"a recurring window has {name.lower()}_time", f"write {name.lower()}_time")
-    start, end = _either(item, fields, "START-TIME"), _either(item, fields, "END-TIME")
+    start, end = _either(item, fields, "START", "START-TIME"), _either(item, fields, "END", "END-TIME")
     days = _days(fields["DAYS-OF-WEEK"]) if "DAYS-OF-WEEK" in fields else ()
     try:
         window = parse_window(f"{_clock(start)}-{_clock(end)}")
