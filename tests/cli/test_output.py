@@ -1,13 +1,17 @@
 """The one way to the terminal, and the words that go over it."""
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tests.cli.office import EVIL
+from tests.cli.office import EVIL, ROOT
 from wakeful.cli.output import Span, clean, one_line, say_json, say_lines
 from wakeful.cli.words import clock, lasting, numbers, spent_words, told_of, until
 
@@ -127,3 +131,18 @@ def test_what_was_spent_is_told_where_there_is_something_to_tell(spent, words):
 )
 def test_of_a_run_that_did_not_end_well_the_reason_stands_first(run, words):
     assert told_of(run) == words
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_whose_streams_are_closed_does_its_work(office, closed):
+    command = f"exec {shlex.quote(sys.executable)} -m wakeful status {closed}"
+    ended = subprocess.run(
+        ["sh", "-c", command],
+        cwd=office.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr.decode()
+    assert b"Traceback" not in ended.stderr

@@ -8,6 +8,8 @@ on the way to a light command. Exit codes: 0 done, 1 refused or found wanting, 2
 from __future__ import annotations
 
 import errno
+import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -65,6 +67,10 @@ COMMANDS = {
 class LazyGroup(click.Group):
     """Lists commands without importing them, and ends every mistake with words."""
 
+    def main(self, *arguments: Any, **named: Any) -> Any:
+        _open_closed_streams()
+        return super().main(*arguments, **named)
+
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -95,6 +101,13 @@ class LazyGroup(click.Group):
 
             where = f"{error.filename}: " if error.filename else ""
             raise Complaint(f"{where}{error.strerror or error}") from error
+
+
+def _open_closed_streams() -> None:
+    """Called with `>&-` there is no stream to write to; and the first file that is opened would stand in its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
