@@ -17,9 +17,9 @@ ANSI_TITLE = b"\x1b]0;"
 class Terminal:
     """A command with a terminal of its own."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, columns: int = 100) -> None:
         self.ours, theirs = pty.openpty()
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm-256color", "COLUMNS": "100"}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm-256color", "COLUMNS": str(columns)}
         environment.pop("NO_COLOR", None)
         command = [sys.executable, "-m", "wakeful", *arguments]
         self.process = subprocess.Popen(command, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
@@ -48,6 +48,16 @@ def test_an_agents_sequences_do_not_reach_it(foul, command):
     assert (b"\x1b[1m" in shown) is (command != ["logs", "1"]), "our own colours do"
     assert ANSI_TITLE not in shown and b"\x07" not in shown and b"\xc2\x9b" not in shown
     assert b"\x1b[31mred" not in shown
+
+
+@pytest.mark.parametrize("columns", [80, 30])
+def test_in_a_narrow_window_no_column_is_cut_short_or_left_out(office, columns):
+    wakeful("task", "add", "proofs of chapter one", "--role", "norole")
+    terminal = Terminal("task", "list", columns=columns)
+    shown = terminal.read().decode()
+    assert terminal.end() == 0
+    for word in ("task", "priority", "attempts", "role norole", "somebody who takes it", "title", "proofs"):
+        assert word in shown, shown
 
 
 def test_raw_output_is_refused_on_it(foul):

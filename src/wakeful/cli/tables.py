@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +19,8 @@ from wakeful.cli.output import Span, has_colours, knows, one_line, write
 
 # Who pipes us into a file wants the words, not our guess at a window.
 _WIDE = 400
+# What may be folded is not folded narrower than this.
+_FOLDED = 16
 
 SHADES = {"done": "green", "no_work": "cyan", "failed": "red", "killed": "magenta", "admit": "green", "refuse": "red"}
 
@@ -33,6 +36,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Sequen
         drawn.add_column(head, justify=justify, no_wrap=not last, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
         drawn.add_row(*(_cell(cell) for cell in row))
+    for column in drawn.columns:
+        widest = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+        column.min_width = widest if column.no_wrap else min(widest, _FOLDED)
     return drawn
 
 
@@ -56,8 +62,15 @@ def draw(*shown: RenderableType) -> None:
         safe_box=True,
     )
     for renderable in shown:
+        if isinstance(renderable, Table):
+            console.width = max(console.width, _least(renderable))
         console.print(renderable)
     write("".join(f"{line.rstrip()}\n" for line in canvas.getvalue().split("\n")[:-1]))
+
+
+def _least(drawn: Table) -> int:
+    """In a narrower window rich would cut columns short, and leave some out; there the terminal folds the lines."""
+    return sum((column.min_width or 0) + 3 for column in drawn.columns)
 
 
 def _cell(cell: Cell) -> Text:
