@@ -303,13 +303,17 @@ class Asked:
 
 
 def _listen(options: Options, fleet: Fleet | None, data: Path) -> Listening:
-    """Port 0 is any free one; an engine that comes back takes the one that it had, for its runs still know it."""
+    """Port 0 is any free one; an engine that comes back takes the one that it had, for its runs still know it. So does
+    one whose fleet file is broken, and says nothing of a port."""
     from wakeful.http.listening import Reach, listen
 
     before = None
     with suppress(OSError, ValueError, KeyError):
         before = int(json.loads((data / ENGINE).read_bytes())["url"].rpartition(":")[2])
-    port = options.port if options.port is not None else (fleet.port if fleet else Fleet().port)
+    # On another address the port of the loopback is not the fleet's own.
+    last = before if options.host == Options().host else None
+    declared = fleet.port if fleet is not None else last or Fleet().port
+    port = options.port if options.port is not None else declared
     reach = Reach(
         host=options.host,
         port=port,

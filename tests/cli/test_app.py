@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import json
+import socket
 from datetime import timedelta
 
 import pytest
@@ -119,6 +121,14 @@ def test_a_broken_fleet_file_takes_up_the_store_that_was_used_last(moved, addres
     (moved.folder / "fleet.org").write_text(FLEET + "* late\n:PROPERTIES:\n:INTERVALL: 3m\n:END:\n")
     assert "the last good version is taken up" in up()[-1]
     assert (moved.data / "store").read_text().strip() == address
+
+
+def test_a_broken_fleet_file_is_served_at_the_port_that_was_used_last(office):
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    (office.data / app.ENGINE).write_text(json.dumps({"pid": 1, "url": f"http://127.0.0.1:{port}"}))
+    with contextlib.closing(app._listen(app.Options(), None, office.data).local) as local:
+        assert local.getsockname() == ("127.0.0.1", port)
 
 
 def test_what_runs_of_the_store_before_left_is_not_in_the_way_of_the_next(office, address, up):
