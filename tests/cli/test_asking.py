@@ -198,3 +198,13 @@ def test_an_engine_that_does_not_come_back_is_given_up(office):
     assert patient.ask("status")["engine"] is None
     with pytest.raises(Complaint, match="no engine is at work"):
         patient.ask("status")
+
+
+def test_whoever_stops_waiting_is_told_that_it_goes_on(served, monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(waiting, "wait_for_wake", interrupted)
+    result = wakeful("tick", "wren", "--wait")
+    assert result.exit_code == 1
+    assert "no longer waited for; what was asked for goes on" in result.stderr and "Abort" not in result.stderr

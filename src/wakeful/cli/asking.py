@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from wakeful.cli.complaints import BAD, REFUSED, Complaint
+from wakeful.cli.complaints import BAD, REFUSED, Complaint, interruptible
 from wakeful.cli.connection import ask, connect_live
 from wakeful.cli.output import one_line, say, say_json
 from wakeful.cli.place import Place, as_json, placed
@@ -129,7 +129,8 @@ def _wait(place: Place, agent: str, reply: Row, *, quiet: bool) -> Row:
         if not quiet:
             say(reply_words(agent, decision), to_stderr=True)
 
-    return wait_for_wake(place, reply["wake_id"], deferred)
+    with interruptible("what was asked for goes on", "see wakeful status; wakeful kill ends a run"):
+        return wait_for_wake(place, reply["wake_id"], deferred)
 
 
 def reply_words(agent: str, reply: Row, now: datetime | None = None) -> str:

@@ -5,6 +5,8 @@ Law: a person's mistake, a refusal and an engine that is not there never end in 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 import click
@@ -28,6 +30,15 @@ class Complaint(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         say(self.message, to_stderr=True)
+
+
+@contextmanager
+def interruptible(what: str, remedy: str) -> Iterator[None]:
+    """Ctrl-C ends the waiting, and nothing of what is waited for: that is said."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Complaint(f"no longer waited for; {what}", remedy) from None
 
 
 def no_engine(folder: str, what: str = "") -> Complaint:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from wakeful.cli.complaints import BAD, LATER, Complaint
+from wakeful.cli.complaints import BAD, LATER, Complaint, interruptible
 from wakeful.cli.connection import connect_here, is_held
 from wakeful.cli.output import one_line, say, say_json
 from wakeful.cli.place import Place, as_json, outside_run, place_of, placed
@@ -66,13 +66,18 @@ def stop(place: Place, drain: bool, as_json: bool) -> None:
     with connect_here(place, "so there is nothing to stop") as connection:
         holder = _holder(place)
         answer = connection.ask("stop", drain=drain)
-    deadline = None if drain else time.monotonic() + PATIENCE
+    after = "once its runs have ended" if drain else "soon"
+    with interruptible(f"the engine leaves {after}", "see wakeful status"):
+        _wait_until_gone(place, holder, None if drain else time.monotonic() + PATIENCE)
+    say_json(answer) if as_json else say("the engine has stopped")
+
+
+def _wait_until_gone(place: Place, holder: str, deadline: float | None) -> None:
     # Another engine may take the folder at once: then it is no longer this one that we wait for.
     while is_held(place) and _holder(place) == holder:
         if deadline is not None and time.monotonic() >= deadline:
             raise Complaint("the engine was told to stop and has not left yet", "look again: wakeful status", LATER)
         time.sleep(_STEP)
-    say_json(answer) if as_json else say("the engine has stopped")
 
 
 @click.command()

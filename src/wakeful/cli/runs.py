@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from wakeful.cli.complaints import REFUSED
+from wakeful.cli.complaints import REFUSED, interruptible
 from wakeful.cli.connection import ask, connect, connect_live
 from wakeful.cli.output import one_line, say, say_json, say_older
 from wakeful.cli.place import Place, as_json, placed
@@ -72,7 +72,8 @@ def kill(place: Place, run: int, at_once: bool, wait: bool, as_json: bool) -> No
     if wait:
         from wakeful.cli.waiting import wait_for_run
 
-        answer = wait_for_run(place, run)
+        with interruptible(f"run {run} is being ended", "see wakeful status"):
+            answer = wait_for_run(place, run)
     if as_json:
         say_json(answer)
     else:
