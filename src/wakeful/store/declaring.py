@@ -22,8 +22,9 @@ from wakeful.store.rows import dump, from_micros, micros_or_none, to_micros, to_
 from wakeful.store.session import Row
 from wakeful.store.voiding import Voiding
 
-# Overdue beats are let go over this long when a pause ends.
-RESUME_SPREAD = timedelta(seconds=60)
+# When a pause ends, what was asked for is tried at once; overdue beats are let go one after the other, so far apart and
+# over no longer than this.
+RESUME_STEP, RESUME_SPREAD = timedelta(milliseconds=100), timedelta(seconds=60)
 
 
 class Declaring(Recurring, Voiding):
@@ -219,9 +220,15 @@ class Declaring(Recurring, Voiding):
             fields = {"scope": pause.scope, "owner": pause.owner, "by": by}
             self.event(EventKind.resumed, now, agent=name, fields=fields)
         if pauses:
-            for wake in self.session.all("paused_wakes", now=to_micros(now)):
-                later = now + spread(str(wake["agent"]), RESUME_SPREAD)
-                self.session.write("retry_wake", wake=wake["id"], at=to_micros(later))
+            self._retry_paused(now)
+
+    def _retry_paused(self, now: datetime) -> None:
+        waiting = self.session.all("paused_wakes", now=to_micros(now))
+        beats = sum(wake["cause"] == Cause.timer for wake in waiting)
+        within = min(beats * RESUME_STEP, RESUME_SPREAD)
+        for wake in waiting:
+            later = now + spread(wake["agent"], within) if wake["cause"] == Cause.timer else now
+            self.session.write("retry_wake", wake=wake["id"], at=to_micros(later))
 
     def put_pause(self, pause: Pause, now: datetime) -> None:
         self.session.write(

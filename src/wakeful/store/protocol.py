@@ -138,8 +138,8 @@ class Store(Readable, Waited, Audited, Protocol):
         that scope."""
 
     def resume(self, scope: str, by: str, now: datetime, *, owner: str | None = None) -> bool:
-        """Remove the pauses of that scope (or only those of one owner) and try what waited for it, spread.
-        Whether there was one. One transaction."""
+        """Remove the pauses of that scope (or only those of one owner) and try what waited for it: at
+        once, or, of beats, one after the other. Whether there was one. One transaction."""
 
     def note(self, events: Sequence[Event]) -> None:
         """What no row tells (`core.events.NOTES`): what the operator did, what nobody was let do, what a run has read.

@@ -95,7 +95,7 @@ SELECT scope, owner, reason, since, until FROM pause WHERE until IS NOT NULL AND
 DELETE FROM pause WHERE scope = :scope AND owner = :owner;
 
 -- name: paused_wakes
-SELECT id, agent FROM wake
+SELECT id, agent, cause FROM wake
 WHERE state = 'waiting' AND guard = 'paused' AND (retry_at IS NULL OR retry_at > :now) ORDER BY id;
 
 -- name: retry_wake

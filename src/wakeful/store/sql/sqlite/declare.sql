@@ -92,7 +92,7 @@ SELECT scope, owner, reason, since, until FROM pause WHERE until IS NOT NULL AND
 DELETE FROM pause WHERE scope = :scope AND owner = :owner;
 
 -- name: paused_wakes
-SELECT id, agent FROM wake
+SELECT id, agent, cause FROM wake
 WHERE state = 'waiting' AND guard = 'paused' AND (retry_at IS NULL OR retry_at > :now);
 
 -- name: retry_wake
