@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.browser.chromium import settled
 from tests.browser.places import arrived
 
 
@@ -63,3 +64,18 @@ def test_the_list_goes_on_when_that_is_asked_for(page_at):
     expect(rows(page)).to_have_count(100)
     page.get_by_role("button", name="show more").click()
     expect(rows(page)).to_have_count(200)
+
+
+def test_a_year_is_typed_one_digit_after_the_other(page_at):
+    """The browser tells of each: the year 2 is no year to look for, and takes nothing away."""
+    page = arrived(page_at("#/decisions"))
+    field = page.get_by_label("Since")
+    for year in ("0002", "0020", "0202"):
+        field.fill(f"{year}-11-18T10:00")
+        settled(page)
+        expect(field).to_have_value(f"{year}-11-18T10:00")
+        assert "since" not in page.url
+    field.fill("2025-11-18T10:00")
+    expect(page).to_have_url(re.compile("since=2025-11-1"))
+    expect(field).to_have_value("2025-11-18T10:00")
+    expect(rows(page).first).to_be_visible()

@@ -25,14 +25,19 @@ const TWO = (number) => String(number).padStart(2, "0");
 // What an input for a local time takes, of an instant; and back.
 function local(text) {
   const at = new Date(text);
-  return text && !Number.isNaN(at.getTime()) ? `${at.getFullYear()}-${TWO(at.getMonth() + 1)}-${TWO(at.getDate())}T${TWO(at.getHours())}:${TWO(at.getMinutes())}` : "";
+  return text && !Number.isNaN(at.getTime()) ? `${String(at.getFullYear()).padStart(4, "0")}-${TWO(at.getMonth() + 1)}-${TWO(at.getDate())}T${TWO(at.getHours())}:${TWO(at.getMinutes())}` : "";
 }
-const instant = (text) => (text ? new Date(text).toISOString() : "");
+// Null while its year is being typed: 0002 is on the way to 2026.
+function instant(text) {
+  const at = new Date(text);
+  if (!text) return "";
+  return at.getFullYear() >= 1000 ? at.toISOString() : null;
+}
 
 function Filters({ filters }) {
   const { said, say } = filters;
   const pick = (name, label, words, word = plain) => html`<label class="is-short">${label}<select name=${name} value=${said[name]} onChange=${(event) => say({ [name]: event.target.value })}><option value="">any</option>${words.map((each) => html`<option value=${each}>${word(each)}</option>`)}</select></label>`;
-  const moment = (name, label) => html`<${Typed} kind="is-moment" label=${label} type="datetime-local" name=${name} value=${local(said[name])} say=${(text) => say({ [name]: instant(text) })} />`;
+  const moment = (name, label) => html`<${Typed} kind="is-moment" label=${label} type="datetime-local" name=${name} value=${local(said[name])} say=${(text) => instant(text) !== null && say({ [name]: instant(text) })} />`;
   return html`<form class="work-filters" role="search" aria-label="decisions" onSubmit=${(event) => event.preventDefault()}>
     <label class="grow">Search<input type="search" name="text" value=${said.text} placeholder="in reasons, senders and agents" onInput=${(event) => say({ text: event.target.value })} /></label>
     <${Typed} label="Agent" name="agent" value=${said.agent} say=${(agent) => say({ agent })} list="work-agents" autocomplete="off" />
