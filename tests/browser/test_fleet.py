@@ -233,6 +233,19 @@ def test_who_joins_the_fleet_is_shown_and_who_leaves_is_not(dashboard, fleet):
     expect(row(page, "wren")).to_be_visible()
 
 
+def test_what_is_wrong_with_the_fleet_file_is_told_soon_after_it_is_saved(dashboard, fleet):
+    page = arrived(dashboard)
+    file = fleet.folder / "fleet.org"
+    before = file.read_text()
+    said = page.get_by_role("region", name="troubles").get_by_text("found 'banana'")
+    try:
+        file.write_text(before + heading("vole", run="true", interval="banana"))
+        expect(said).to_be_visible()
+    finally:
+        file.write_text(before)
+    expect(said).to_have_count(0)
+
+
 # ---- small and many
 
 

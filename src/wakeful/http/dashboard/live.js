@@ -19,6 +19,8 @@ const WHOLE_EACH = 30_000;
 // However often something is told that holds for all.
 const WHOLE_AT_MOST = 2_000;
 const STATUS_EACH = 1_000;
+// What is wrong with the fleet file is told by no event.
+const STATUS_AT_LEAST = 5_000;
 // The server gives a sign of life each 15 s.
 const SILENT = 20_000;
 const [SHORTEST, LONGEST] = [250, 3_000];
@@ -95,7 +97,7 @@ let notBefore = 0;
 // The next look, as soon as there is something to ask that was not just asked.
 function plan() {
   clearTimeout(timer);
-  const due = [asked.whole + WHOLE_EACH];
+  const due = [asked.whole + WHOLE_EACH, asked.status + STATUS_AT_LEAST];
   if (wanted.whole) due.push(asked.whole + WHOLE_AT_MOST);
   if (wanted.status) due.push(asked.status + STATUS_EACH);
   if (dirty.size) due.push(asked.rows + ASK_EACH);
@@ -110,7 +112,7 @@ async function refresh() {
     const at = Date.now();
     if (wanted.whole ? at - asked.whole >= WHOLE_AT_MOST : at - asked.whole >= WHOLE_EACH) await whole(cut);
     else if (dirty.size && at - asked.rows >= ASK_EACH) await some(cut);
-    if (wanted.status && Date.now() - asked.status >= STATUS_EACH) await standing(cut);
+    if (Date.now() - asked.status >= (wanted.status ? STATUS_EACH : STATUS_AT_LEAST)) await standing(cut);
     notBefore = 0;
     if (!cut.aborted && !wanted.whole) say("live");
   } catch (problem) {
