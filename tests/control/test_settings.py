@@ -182,6 +182,13 @@ def test_one_overridden_half_of_a_setting_replaces_the_whole_of_it(desk):
     assert (told["value"], told["replaces"]) == ("5/2m", {"value": "5/1m", "origin": "agent"})
 
 
+def test_what_is_typed_is_the_whole_of_a_setting_also_where_one_half_was_set_before(desk):
+    desk.declare("wren")
+    desk.ask("set", agent="wren", settings={"reserve": "$0.5, 300 tokens"})
+    told = desk.ask("set", agent="wren", settings={"reserve": "$0.7"})["settings"]["reserve"]
+    assert told["value"] == "$0.7"
+
+
 def test_settings_say_where_each_value_comes_from_and_the_version(desk):
     desk.declare(an_agent("wren", limits=Limits(wakes_per_day=3), retries=RetryPolicy(jitter=0.0)))
     first = desk.ask("settings", agent="wren")

@@ -56,7 +56,8 @@ class Setting:
         if not found:
             raise Mistake(f"expected a value, found {quoted(written)}", "write one, or nothing to take it back")
         if isinstance(found[0], Mapping):
-            return {field: value for each in found for field, value in each.items()}
+            # What was typed is the whole of it: a half that was set before and is not named is taken back.
+            return self.taken_back() | {field: value for each in found for field, value in each.items()}
         return {self.fields[0]: tuple(found) if self.key.split else found[0]}
 
     def taken_back(self) -> dict[str, Any]:
