@@ -110,7 +110,7 @@ def _changed(path: Path, id: str, word: str, agent: str, verb: str, as_json: boo
             if after != text:
                 _write(path, after)
                 if repository is not None:
-                    repository.commit(f"{verb}: {entry.title}")
+                    repository.keep(f"{verb}: {entry.title}")
                     if not repository.push():
                         continue
             row = {**_row(path, id, entry), "state": chosen, "agent": agent if verb == "claim" else None}

@@ -37,7 +37,7 @@ class Repository:
         if self.shared:
             self._do("pull", "--quiet", "--ff-only", remedy="bring the clone up to date by hand: git pull")
 
-    def commit(self, message: str) -> None:
+    def keep(self, message: str) -> None:
         self._do("commit", "--quiet", "-m", message, "--", self.file.name, remedy="nothing was claimed")
 
     def push(self) -> bool:

@@ -22,8 +22,10 @@ from wakeful.store.rows import dump, from_micros, micros_or_none, to_micros, to_
 from wakeful.store.session import Row
 from wakeful.store.voiding import Voiding
 
-# When a pause ends, what was asked for is tried at once; overdue beats are let go one after the other, so far apart and
-# over no longer than this.
+# Who lifts a pause that has run out.
+BY_TIME = "time"
+# When a pause is lifted, what was asked for is tried at once; overdue beats are let go one after another, so far apart
+# and over no longer than this.
 RESUME_STEP, RESUME_SPREAD = timedelta(milliseconds=100), timedelta(seconds=60)
 
 
@@ -220,14 +222,16 @@ class Declaring(Recurring, Voiding):
             fields = {"scope": pause.scope, "owner": pause.owner, "by": by}
             self.event(EventKind.resumed, now, agent=name, fields=fields)
         if pauses:
-            self._retry_paused(now)
+            self._retry_paused(now, asked=by != BY_TIME)
 
-    def _retry_paused(self, now: datetime) -> None:
+    def _retry_paused(self, now: datetime, *, asked: bool) -> None:
+        """A pause that ran out by itself ends for each as it was foretold."""
         waiting = self.session.all("paused_wakes", now=to_micros(now))
         beats = sum(wake["cause"] == Cause.timer for wake in waiting)
-        within = min(beats * RESUME_STEP, RESUME_SPREAD)
+        within = min(beats * RESUME_STEP, RESUME_SPREAD) if asked else RESUME_SPREAD
         for wake in waiting:
-            later = now + spread(wake["agent"], within) if wake["cause"] == Cause.timer else now
+            spreads = wake["cause"] == Cause.timer or not asked
+            later = now + spread(str(wake["agent"]), within) if spreads else now
             self.session.write("retry_wake", wake=wake["id"], at=to_micros(later))
 
     def put_pause(self, pause: Pause, now: datetime) -> None:

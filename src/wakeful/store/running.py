@@ -10,7 +10,7 @@ from typing import NamedTuple
 from wakeful.core.events import EventKind
 from wakeful.core.runs import Run
 from wakeful.core.wakes import Cause, Subject
-from wakeful.store.declaring import Declaring
+from wakeful.store.declaring import BY_TIME, Declaring
 from wakeful.store.dueness import UNCLAIMED_FOR
 from wakeful.store.protocol import Order
 from wakeful.store.remembering import journal_for, last_words, recorded_steps
@@ -120,7 +120,7 @@ class Running(Declaring):
             runs, pauses = self.session.lists(("unclaimed_runs", before), ("expired_pauses", at))
             for run in runs:
                 self.void_run(run["id"], run["epoch"], now)
-            self.lift([to_pause(row) for row in pauses], "time", now)
+            self.lift([to_pause(row) for row in pauses], BY_TIME, now)
             self.session.write("ripen_tasks", **at, limit=MOST_RIPENED)
             return [run["id"] for run in runs]
 
