@@ -51,7 +51,7 @@ async def test_when_a_pause_ends_what_is_overdue_is_let_go_one_after_the_other_a
     begun = [at - 3600 for at in stage.beats()]
     assert len(begun) == len(CREW)
     assert len({round(at, 1) for at in begun}) > len(CREW) // 2
-    assert max(begun) < 2
+    assert max(begun) < len(CREW)
     # One beat each was missed, however long the pause was.
     assert sorted(seen.agent for seen in stage.seen) == sorted(CREW)
 

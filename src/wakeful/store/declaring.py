@@ -26,7 +26,7 @@ from wakeful.store.voiding import Voiding
 BY_TIME = "time"
 # When a pause is lifted, what was asked for is tried at once; overdue beats are let go one after another, so far apart
 # and over no longer than this.
-RESUME_STEP, RESUME_SPREAD = timedelta(milliseconds=100), timedelta(seconds=60)
+RESUME_STEP, RESUME_SPREAD = timedelta(milliseconds=600), timedelta(seconds=60)
 
 
 class Declaring(Recurring, Voiding):
