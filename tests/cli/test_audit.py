@@ -11,6 +11,7 @@ from tests.cli.office import PASSWORD, wakeful
 from tests.control.audited import make_busy
 from tests.store.postgres_server import dsn
 from wakeful.cli import audit as command
+from wakeful.cli import progress as shown
 from wakeful.store.beside import look_at_folder
 from wakeful.store.folder import DataFolder
 from wakeful.store.sqlite import open_sqlite
@@ -128,12 +129,12 @@ def test_a_store_in_postgresql_is_looked_at_where_it_is(tmp_path, monkeypatch):
 
 
 def test_long_ones_show_on_a_terminal_what_is_being_looked_at(monkeypatch, capsys):
-    monkeypatch.setattr(command, "_PATIENCE", -1.0)
-    monkeypatch.setattr(command, "_STEP", -1.0)
+    monkeypatch.setattr(shown, "PATIENCE", -1.0)
+    monkeypatch.setattr(shown, "STEP", -1.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with command._progress(quiet=False) as tell:
-        assert tell is not None
-        tell("event", 3_000)
+    with shown.progress(quiet=False) as tell:
+        command._looked_at(tell, "event", 3_000)
     assert "event: 3000 rows" in capsys.readouterr().err
-    with command._progress(quiet=True) as tell:
-        assert tell is None
+    with shown.progress(quiet=True) as tell:
+        command._looked_at(tell, "event", 3_000)
+    assert capsys.readouterr().err == ""

@@ -1,6 +1,8 @@
 """The days to come, from the command line: what the engine does in them, on a copy, and what that rests on."""
 
 import json
+from datetime import UTC, datetime
+from unittest.mock import Mock
 
 import pytest
 
@@ -61,10 +63,15 @@ def test_quiet_hours_and_slots_hold_back_as_they_do(fleet):
     assert rows["moss"]["wait_p95_seconds"] > 60
 
 
-def test_the_same_seed_gives_the_same_days(fleet):
-    fleet(drawer("wren", interval="1h"))
-    first, again = (told("--days", "1", "--seed", "7")[1] for _ in range(2))
-    assert first["wren"]["outcomes"] == again["wren"]["outcomes"]
+def test_the_same_seed_draws_the_same_days_from_the_same_instant(office, monkeypatch):
+    for number in range(6):
+        office.end(office.begin("wren"), exit_code=number % 2)
+    instant = datetime.now(UTC)
+    monkeypatch.setattr("wakeful.cli.simulate.datetime", Mock(now=lambda zone: instant))
+    first, again = (told("--days", "0.3", "--seed", "7") for _ in range(2))
+    assert first == again
+    others = [told("--days", "0.3", "--seed", str(seed))[1]["wren"]["outcomes"] for seed in range(5)]
+    assert any(other != first[1]["wren"]["outcomes"] for other in others)
 
 
 def stored():

@@ -180,7 +180,7 @@ def test_an_engine_that_is_killed_leaves_a_picture_that_says_so_and_the_next_one
     desk.start()
     desk.opens()
     desk.kill()
-    desk.saw(r" STALE \d+s, asking again; this was at [\d:]+: the engine (is away|at http)")
+    desk.saw(r" STALE \d+s, asking again; this was at [\d:]+: the engine is away")
     assert "wren" in desk.screen()
     desk.start()
     desk.sees(r"^engine up \d+s")

@@ -8,29 +8,28 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from wakeful.cli.complaints import REFUSED
 from wakeful.cli.connection import store_of
-from wakeful.cli.output import Line, Span, one_line, say, say_json, say_lines, write
+from wakeful.cli.output import Line, Span, one_line, say, say_json, say_lines
 from wakeful.cli.place import Place, as_json, outside_run, placed, refuse_nowhere
+from wakeful.cli.progress import Sign, progress
 from wakeful.cli.words import counted, lasting
 
 if TYPE_CHECKING:
     from wakeful.store.protocol import Audited
 
 Row = dict[str, Any]
-Progress = Callable[[str, int], None]
 
 # What is worth telling of how much there was.
 _TOLD = (("event", "event"), ("run", "run"), ("wake", "wake"), ("item", "item"))
-# Seconds before a person wants to see that something is done, and between two signs of it.
-_PATIENCE, _STEP = 1.0, 0.1
 
 
 @click.command()
@@ -47,8 +46,9 @@ def audit(place: Place, limit: int, as_json: bool) -> None:
     outside_run(place, "the audit")
     refuse_nowhere(place)
     began = time.monotonic()
-    with _store(place) as store, _progress(quiet=as_json) as progress, _keeping():
-        answer = report_row(hold(store, datetime.now(UTC), progress))
+    with _store(place) as store, progress(quiet=as_json) as tell, _keeping():
+        seen = partial(_looked_at, tell)
+        answer = report_row(hold(store, datetime.now(UTC), seen))
     if as_json:
         say_json(answer)
     else:
@@ -78,26 +78,8 @@ def _keeping() -> Iterator[None]:
         gc.enable()
 
 
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[Progress | None]:
-    """On a terminal, what is being looked at; only where that takes a while."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    began = shown = time.monotonic()
-
-    def tell(table: str, rows: int) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if now - began > _PATIENCE and now - shown > _STEP:
-            shown = now
-            write(f"\r\033[K{table}: {counted(rows, 'row')}", to_stderr=True)
-
-    try:
-        yield tell
-    finally:
-        if shown > began:
-            write("\r\033[K", to_stderr=True)
+def _looked_at(tell: Sign, table: str, rows: int) -> None:
+    tell(f"{table}: {counted(rows, 'row')}")
 
 
 def _tell(answer: Row, limit: int, seconds: float) -> None:

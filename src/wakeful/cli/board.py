@@ -20,10 +20,10 @@ import click
 
 from wakeful.cli.board_repository import Repository
 from wakeful.cli.complaints import BAD, LATER, Complaint
+from wakeful.cli.declared import fleet_file
 from wakeful.cli.output import say, say_json
 from wakeful.cli.place import Place, as_json, placed
 from wakeful.core.wording import nearest, quoted
-from wakeful.fleet.load import find_fleet, load_fleet
 from wakeful.sources.board import LARGEST
 from wakeful.sources.board_text import Entry, is_of, named, rewritten, split, words_of
 
@@ -142,16 +142,12 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _boards(place: Place) -> list[Path]:
-    file = Path(place.fleet) if place.fleet else None if place.inside_run else find_fleet()
-    if file is None:
-        raise Complaint("there is no fleet file here to name the board", "name the board: FILE", BAD)
-    loaded = load_fleet(file)
-    if loaded.fleet is None:
-        raise Complaint(f"{file} cannot be used", "see: wakeful check", BAD)
-    names = dict.fromkeys(agent.board for agent in loaded.fleet.agents if agent.board is not None)
+    file = fleet_file(place)
+    agents = file.fleet.agents if file.fleet else ()
+    names = dict.fromkeys(agent.board for agent in agents if agent.board is not None)
     if not names:
         raise Complaint("no agent of this fleet has a BOARD", "name the board: FILE", BAD)
-    return [file.parent / name for name in names]
+    return [file.path.parent / name for name in names]
 
 
 def _one(place: Place, file: str | None) -> Path:

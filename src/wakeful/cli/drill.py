@@ -5,7 +5,6 @@ Law: it needs nothing of the fleet but its file. No program of an agent is begun
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 from collections import Counter
@@ -16,9 +15,10 @@ from typing import Any
 import click
 
 from wakeful.cli.complaints import DONE, REFUSED
+from wakeful.cli.declared import fleet_file
 from wakeful.cli.output import say, say_json
 from wakeful.cli.place import Place, as_json, outside_run, placed
-from wakeful.cli.simulate import fleet_file
+from wakeful.cli.progress import rehearsed
 from wakeful.cli.words import counted
 
 # What is worth counting to a person, and what it is called in a world.
@@ -55,21 +55,13 @@ def drill(place: Place, worlds: int, first: int, days: float, run: str | None, a
     left_out = ["recurring tasks"] if fleet.recurrences else []
     fleet = replace(fleet, recurrences=())
     reports, began = [], time.monotonic()
-    logging.disable()
-    try:
+    with rehearsed(quiet=as_json) as tell:
         for number in range(first, first + worlds):
             reports.append(simulate(number, days=days, fleet=fleet))
-            _progress(len(reports), worlds)
-    finally:
-        logging.disable(logging.NOTSET)
+            tell(f"{len(reports)} of {worlds} worlds")
     answer = {**_answer(reports, days), "left_out": left_out}
     say_json(answer) if as_json else _show(answer, time.monotonic() - began)
     sys.exit(REFUSED if answer["violations"] else DONE)
-
-
-def _progress(done: int, worlds: int) -> None:
-    if sys.stderr.isatty():
-        click.echo("\r" + (f"{done} of {worlds} worlds" if done < worlds else " " * 30 + "\r"), nl=False, err=True)
 
 
 def _answer(reports: Iterable[Any], days: float) -> dict[str, Any]:

@@ -19,12 +19,12 @@ from pathlib import Path
 import click
 
 from wakeful.cli.complaints import BAD, Complaint
+from wakeful.cli.declared import fleet_file, fleet_path
 from wakeful.cli.output import say
 from wakeful.cli.place import Place, outside_run, placed
 from wakeful.cli.units import Unit, fleet_of, unit_text
 from wakeful.core.agents import Fleet
 from wakeful.core.hooks import is_hook, read_hook
-from wakeful.fleet.load import FLEET_NAMES, find_fleet, load_fleet
 
 PATIENCE = 60.0
 
@@ -56,8 +56,9 @@ def install(
     Said again, it is brought up to date.
     """
     outside_run(place, "a service")
-    path = _fleet_file(place)
-    fleet = _loaded(path, reach["run"])
+    file = fleet_file(place, str(reach["run"]) if reach["run"] else None)
+    path, fleet = file.path, file.fleet
+    assert fleet is not None
     if user is not None and not system:
         raise Complaint("--user is of a service of the whole machine", "add --system, or leave it out", BAD)
     spot = Spot(path, name, system)
@@ -97,7 +98,7 @@ def install(
 def uninstall(place: Place, system: bool, name: str | None) -> None:
     """Stop the service of this fleet, and take its unit away. The fleet, its data and its runs stay."""
     outside_run(place, "a service")
-    spot = Spot(_fleet_file(place), name, system)
+    spot = Spot(fleet_path(place), name, system)
     spot.refuse_others(str(spot.fleet))
     if not spot.file.exists():
         raise Complaint(f"there is no {spot.file}", "nothing was installed under that name")
@@ -156,20 +157,6 @@ class Spot:
 
     def _command(self, *words: str) -> list[str]:
         return ["systemctl", *([] if self.system else ["--user"]), *words]
-
-
-def _fleet_file(place: Place) -> Path:
-    found = Path(place.fleet) if place.fleet else find_fleet()
-    if found is None:
-        raise Complaint(f"no {' or '.join(FLEET_NAMES)} in this folder", "name the file with --fleet", BAD)
-    return found.absolute()
-
-
-def _loaded(path: Path, run: object) -> Fleet:
-    loaded = load_fleet(path, run=str(run) if run else None)
-    if loaded.fleet is None:
-        raise Complaint(f"{path} cannot be used", f"see: wakeful check {shlex.quote(str(path))}", BAD)
-    return loaded.fleet
 
 
 def _program() -> tuple[str, ...]:

@@ -6,8 +6,6 @@ in the events.
 
 from __future__ import annotations
 
-import logging
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,15 +18,16 @@ import click
 
 from wakeful.cli.complaints import BAD, Complaint
 from wakeful.cli.connection import ask, store_of
+from wakeful.cli.declared import fleet_file
 from wakeful.cli.output import say, say_json
 from wakeful.cli.place import Place, as_json, outside_run, placed
+from wakeful.cli.progress import rehearsed
 from wakeful.cli.words import clock, counted
 from wakeful.core.codec import write_time
 from wakeful.core.durations import lasting, parse_duration
 from wakeful.core.errors import Mistake
 
 if TYPE_CHECKING:
-    from wakeful.fleet.watch import FleetFile
     from wakeful.store.store import SqlStore
     from wakeful.testing.rehearsal import Days
 
@@ -64,31 +63,14 @@ def simulate(place: Place, days: float, seed: int, takes: str, run: str | None, 
         copied = False if blank else _copied(place, Path(folder) / "wakeful.db")
         with closing(_opened(Path(folder) / "wakeful.db")) as store:
             lived = Rehearsal(file, store, Path(folder), start, seed=seed, takes=each)
-            # What those runs come to is told at the end, not as if it had happened.
-            logging.disable()
-            try:
-                lived.run(days, _progress(days))
-            finally:
-                logging.disable(logging.NOTSET)
+            with rehearsed(quiet=as_json) as tell:
+                lived.run(days, lambda elapsed: tell(f"{elapsed / timedelta(days=days):4.0%} of {days:g} days"))
             found = dict(lived.agents)
     answer = _answer(found, start, days, seed, copied)
     if as_json:
         say_json(answer)
     else:
         _show(answer, start, time.monotonic() - began)
-
-
-def fleet_file(place: Place, run: str | None) -> FleetFile:
-    from wakeful.fleet.load import find_fleet
-    from wakeful.fleet.watch import FleetFile
-
-    path = Path(place.fleet) if place.fleet else find_fleet()
-    if path is None or not path.exists():
-        raise Complaint("there is no fleet file here", "name it with --fleet", BAD)
-    file = FleetFile(path.absolute(), run=run or None)
-    if file.fleet is None:
-        raise Complaint(f"{path} cannot be used", f"see: wakeful check {path}", BAD)
-    return file
 
 
 def _copied(place: Place, to: Path) -> bool:
@@ -105,17 +87,6 @@ def _opened(path: Path) -> SqlStore:
     from wakeful.store.sqlite import open_sqlite
 
     return open_sqlite(path, durable=False)
-
-
-def _progress(days: float) -> Any:
-    """Said where somebody waits for it."""
-
-    def passed(elapsed: timedelta) -> None:
-        if sys.stderr.isatty():
-            share = elapsed / timedelta(days=days)
-            click.echo("\r" + (f"{share:4.0%} of {days:g} days" if share < 1 else " " * 30 + "\r"), nl=False, err=True)
-
-    return passed
 
 
 def _answer(found: dict[str, Days], start: datetime, days: float, seed: int, copied: bool) -> dict[str, Any]:

@@ -120,7 +120,9 @@ class Feed:
                 return
 
     def _failed(self, trouble: BaseException) -> None:
-        gone = isinstance(trouble, OSError) or getattr(trouble, "exit_code", None) == NO_ENGINE
+        # It may have gone in the middle of an answer.
+        left = self._by_engine and not is_held(self._place)
+        gone = left or isinstance(trouble, OSError) or getattr(trouble, "exit_code", None) == NO_ENGINE
         message = trouble.message if isinstance(trouble, click.ClickException) else str(trouble)
         self._problem = AWAY if gone or not message else message
         self._poke()

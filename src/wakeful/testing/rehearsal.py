@@ -5,7 +5,7 @@ Laws:
   past each run is done, takes as long as is said, and costs what is set aside for it.
 - Nothing arrives from outside, and no agent writes to another: what is told is what the fleet does by itself, and with
   what waits already.
-- The same seed on the same store gives the same days.
+- The same seed on the same store, from the same instant, gives the same days.
 """
 
 from __future__ import annotations
